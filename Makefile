@@ -1,0 +1,60 @@
+# For GNU Make; recipes are POSIX sh.
+BINARY      := bin/redis_keyhealth_exporter
+# Pinned, and run apart from go.mod: they are no dependencies of the exporter.
+GOFUMPT     := go run mvdan.cc/gofumpt@v0.12.0
+STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+VERSION     = $(shell cat VERSION)
+REVISION    = $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
+BRANCH      = $(shell git symbolic-ref --short --quiet HEAD 2>/dev/null || echo unknown)
+BUILD_DATE  = $(shell date -u +%Y%m%d-%H:%M:%S)
+PKG_VERSION = github.com/prometheus/common/version
+GO_LDFLAGS  = -X $(PKG_VERSION).Version=$(VERSION) -X $(PKG_VERSION).Revision=$(REVISION) \
+	-X $(PKG_VERSION).Branch=$(BRANCH) -X $(PKG_VERSION).BuildDate=$(BUILD_DATE)
+
+TESTFLAGS ?=
+FUZZTIME  ?= 20s
+
+.PHONY: help build test test-race test-tools lint fmt generate demo fuzz clean
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-10s %s\n", $$1, $$2 }'
+
+build: ## build the exporter into bin/
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(GO_LDFLAGS)' -o $(BINARY) .
+
+test: test-tools ## run all tests (TESTFLAGS='-run TestX' for some)
+	go test $(TESTFLAGS) ./...
+
+test-race: test-tools ## run all tests with the race detector (needs a C compiler)
+	CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
+
+test-tools:
+	@scripts/install-tools.sh redis-server promtool
+
+lint: ## check the format of the code and look for mistakes
+	@files=$$($(GOFUMPT) -l .) || exit 1; \
+	if [ -n "$$files" ]; then printf 'not formatted, run make fmt:\n%s\n' "$$files"; exit 1; fi
+	go vet ./...
+	$(STATICCHECK) ./...
+
+fmt: ## format the code
+	$(GOFUMPT) -w .
+
+generate: ## write the generated docs and golden files anew
+	go test ./collector ./internal/policy -run 'TestDocs|TestGolden' -update
+
+demo: build ## show the exporter at work on a Redis of its own
+	@scripts/install-tools.sh redis-server
+	go build -o bin/demo ./internal/demo
+	@exec bin/demo
+
+fuzz: ## run every fuzz test for FUZZTIME (20s)
+	@for package in $$(go list ./...); do \
+		tests=$$(go test -list '^Fuzz' "$$package") || { echo "$$tests"; exit 1; }; \
+		for test in $$(echo "$$tests" | grep '^Fuzz'); do \
+			go test -run '^$$' -fuzz "^$$test\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+		done; \
+	done
+
+clean: ## remove what was built
+	rm -rf bin

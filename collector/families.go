@@ -1,0 +1,167 @@
+package collector
+
+import (
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// Groups of docs/metrics.md.
+const (
+	groupResults = "Results of the last complete cycle"
+	groupInfo    = "Exact from INFO, refreshed at least every 15 s"
+	groupBigKeys = "New big keys"
+	groupScan    = "The scan itself"
+	groupSelf    = "Self"
+)
+
+// families is THE metric table: a new metric is a row. Names, labels and
+// meanings are a contract with dashboards and alerts.
+func families() []family {
+	return []family{
+		{groupResults, "keys", "Keys by type.", gauge, perNode, []string{"db", "key_type"}, totals, eachType(sendKeys)},
+		{groupResults, "keys_stderr", "Standard error of keys; 0 where every key was looked at.", gauge, perNode, []string{"db", "key_type"}, totals, eachType(sendKeysStderr)},
+		{groupResults, "memory_bytes", "Sum of MEMORY USAGE by type; absent where that command is denied.", gauge, perNode, []string{"db", "key_type"}, totals, eachType(sendBytes)},
+		{groupResults, "memory_bytes_stderr", "Standard error of memory_bytes; 0 where every key was measured.", gauge, perNode, []string{"db", "key_type"}, totals, eachType(sendBytesStderr)},
+		{groupResults, "key_memory_bytes", "Keys by MEMORY USAGE. A snapshot: use histogram_quantile directly, never rate().", histogram, perNode, []string{"db", "key_type"}, breakdowns, eachType(sendMemoryHistogram)},
+		{groupResults, "key_elements", "Collections by elements; those too small to be counted are in the first bucket, and not in the sum. A snapshot: use histogram_quantile directly, never rate().", histogram, perNode, []string{"db", "key_type"}, breakdowns, eachType(sendElementsHistogram)},
+		{groupResults, "big_keys", "Keys that break big_string, many_elements, big_collection or big_element: each once, at its worst severity.", gauge, perNode, []string{"db", "key_type", "severity"}, totals, eachBig(func(b snapshot.BigStats) uint64 { return b.Keys })},
+		{groupResults, "big_keys_memory_bytes", "Sum of MEMORY USAGE of the big keys.", gauge, perNode, []string{"db", "key_type", "severity"}, totals, eachBig(func(b snapshot.BigStats) uint64 { return b.Bytes })},
+		{groupResults, "top_key_memory_bytes", "MEMORY USAGE of the largest keys of the node, over all databases.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, detail, eachTop(topBytes, sendTopValue)},
+		{groupResults, "top_key_elements", "Elements of the collections of the node that have most, over all databases.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, detail, eachTop(topElements, sendTopValue)},
+		{groupResults, "top_key_expiry_timestamp_seconds", "When a key of the two top lists expires, Unix seconds; absent = never.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, detail, eachTop(topBoth, sendTopExpiry)},
+		{groupResults, "rule_violations", "Keys that break the rule. Absent where the rule was not evaluated, see rule_evaluated.", gauge, perNode, []string{"db", "rule", "level", "namespace"}, breakdowns, eachViolation(func(e snapshot.Estimate) float64 { return e.Value })},
+		{groupResults, "rule_violations_stderr", "Standard error of rule_violations; 0 where every key was judged.", gauge, perNode, []string{"db", "rule", "level", "namespace"}, breakdowns, eachViolation(func(e snapshot.Estimate) float64 { return e.Stderr })},
+		{groupResults, "naming_violation_ratio", "Share of the keys that break a name_* rule of level mandatory or recommended.", gauge, perNode, []string{"db"}, totals, eachDB(sendNaming)},
+		{groupResults, "ttl_seconds", "Remaining lifetime of the keys that have one. A snapshot: use histogram_quantile directly, never rate().", histogram, perNode, []string{"db"}, breakdowns, eachDB(sendTTL)},
+		{groupResults, "snapshot_suspect", "1 = the figures of the last complete cycle are doubtful: the keyspace was flushed, or its coverage is off by more than 10 %.", gauge, perNode, nil, totals, sendSuspect},
+
+		{groupInfo, "keys_without_ttl", "Keys without a TTL.", gauge, perNode, []string{"db"}, totals, eachInfoDB(func(db snapshot.DBInfo) float64 { return float64(db.Keys - db.Expires) })},
+		{groupInfo, "without_ttl_ratio", "Share of the keys without a TTL, exemptions not considered; absent for an empty database.", gauge, perNode, []string{"db"}, totals, eachInfoDB(func(db snapshot.DBInfo) float64 { return float64(db.Keys-db.Expires) / float64(db.Keys) })},
+		{groupInfo, "server_memory_bytes", "used_memory.", gauge, perNode, nil, totals, sendMemory(func(s *snapshot.ServerInfo) int64 { return s.UsedBytes })},
+		{groupInfo, "server_maxmemory_bytes", "maxmemory; 0 = no limit.", gauge, perNode, nil, totals, sendMemory(func(s *snapshot.ServerInfo) int64 { return s.MaxBytes })},
+		{groupInfo, "server_dataset_bytes", "used_memory_dataset.", gauge, perNode, nil, totals, sendMemory(func(s *snapshot.ServerInfo) int64 { return s.DatasetBytes })},
+
+		{groupBigKeys, "new_big_keys_total", "Keys that entered this tier from below; critical alone where a key entered both.", counter, perNode, []string{"key_type", "severity"}, totals, sendNewBigKeys},
+		{groupBigKeys, "resolved_big_keys_total", "Keys that left the tier they were in: shrank, deleted or expired.", counter, perNode, []string{"key_type", "severity"}, totals, sendResolvedBigKeys},
+		{groupBigKeys, "big_key_first_seen_timestamp_seconds", "When a big key that is not baseline entered its tier, Unix seconds: the newest 50, critical first.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedSince)},
+		{groupBigKeys, "big_key_memory_bytes", "MEMORY USAGE of those keys.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedBytes)},
+		{groupBigKeys, "big_key_elements", "Elements of those of them that are collections.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedElements)},
+
+		{groupScan, "up", "1 = the last contact with the server, at most 15 s ago or at the last try, succeeded.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return boolean(s.Up) })},
+		{groupScan, "node_info", "What is really scanned; always 1.", gauge, perNode, []string{"address", "role", "server", "version"}, totals, sendNodeInfo},
+		{groupScan, "scan_keys_total", "Names that SCAN returned.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return float64(s.Keys) })},
+		{groupScan, "scan_probes_total", "Commands sent. Each type, pttl and length command is a keyspace hit, to be subtracted from the server's.", counter, perNode, []string{"command"}, totals, sendCommands},
+		{groupScan, "scan_cycles_total", "Cycles by how they ended.", counter, perNode, []string{"result"}, totals, sendCycles},
+		{groupScan, "scan_aborts_total", "Aborted cycles by reason.", counter, perNode, []string{"reason"}, totals, sendAborts},
+		{groupScan, "scan_errors_total", "Keys and pages that something befell, by reason; none of it ends a cycle.", counter, perNode, []string{"reason"}, totals, sendKeyErrors},
+		{groupScan, "scan_progress_ratio", "Share of the running cycle that is done; 1 between cycles, 0 after an aborted one.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Progress })},
+		{groupScan, "scan_cycle_duration_seconds", "How long the last complete cycle took; absent before the first.", gauge, perNode, nil, totals, sendDuration},
+		{groupScan, "scan_cycle_started_timestamp_seconds", "When the last cycle started, Unix seconds; 0 = never.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return unix(s.CycleStarted) })},
+		{groupScan, "scan_cycle_completed_timestamp_seconds", "When the last complete cycle ended, Unix seconds; 0 = never.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return unix(s.CycleCompleted) })},
+		{groupScan, "scan_coverage_ratio", "Names seen in the last complete cycle ÷ DBSIZE; absent before the first.", gauge, perNode, nil, totals, sendCoverage},
+		{groupScan, "scan_sample_ratio", "Share of the keys whose bytes one cycle measures.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.SampleRatio })},
+		{groupScan, "scan_detail_ratio", "Share of the keys whose type and TTL are asked for.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.DetailRatio })},
+		{groupScan, "scan_full_measure_seconds", "In which every key gets measured at the present pace; absent before anything is known of it.", gauge, perNode, nil, totals, sendFullMeasure},
+		{groupScan, "scan_busy_seconds_total", "Server time spent on this program, as estimated from round trips.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Busy.Seconds() })},
+		{groupScan, "scan_duty_ratio", "Server time spent ÷ wall time, of the running cycle or else the last one.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Duty })},
+		{groupScan, "capability", "1 = the command may be used, 0 = it is denied or unknown to the server; absent = not tried yet.", gauge, perNode, []string{"command"}, totals, sendCapabilities},
+		{groupScan, "rule_evaluated", "1 = the last complete cycle judged the rule; 0 = it could not, or the rule is not configured.", gauge, perNode, []string{"rule"}, totals, sendEvaluated},
+		{groupScan, "topology_nodes", "Nodes by role.", gauge, perTarget, []string{"role"}, totals, sendTopology},
+
+		{groupSelf, "tracked_big_keys", "Big keys remembered, those that left within 48 h included.", gauge, perTarget, nil, totals, sendTracked},
+		{groupSelf, "tracking_overflow", "1 = there are more big keys than can be remembered: newcomers raise no event.", gauge, perTarget, nil, totals, sendOverflow},
+		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, func(_ *snapshot.NodeState, o *out) { o.send(1, policy.DefaultNamespace, "") }},
+		{groupSelf, "config_last_reload_successful", "1 = the last configuration that was read was good.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(1) }},
+		{groupSelf, "config_last_reload_success_timestamp_seconds", "When the present configuration was taken over, Unix seconds.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(unix(o.view.loaded)) }},
+		{groupSelf, "series_dropped", "Series left out of this scrape by --metrics.max-series: detail first, totals never.", gauge, self, nil, totals, nil},
+	}
+}
+
+func sendNodeInfo(n *snapshot.NodeState, o *out) {
+	i := &n.Status.Info
+	o.send(1, i.Address, i.Role, i.Server, i.Version)
+}
+
+// status is a family with one series a node, straight from its status.
+func status(value func(*snapshot.Status) float64) func(*snapshot.NodeState, *out) {
+	return func(n *snapshot.NodeState, o *out) { o.send(value(&n.Status)) }
+}
+
+func sendCommands(n *snapshot.NodeState, o *out) {
+	for _, cmd := range keyspace.Commands() {
+		o.send(float64(n.Status.Commands[cmd]), cmd.String())
+	}
+}
+
+func sendCycles(n *snapshot.NodeState, o *out) {
+	for r := range snapshot.CycleResult(snapshot.NumCycleResults) {
+		o.send(float64(n.Status.Cycles[r]), r.String())
+	}
+}
+
+func sendAborts(n *snapshot.NodeState, o *out) {
+	for r := range fault.Reason(fault.NumReasons) {
+		o.send(float64(n.Status.Aborts[r]), r.String())
+	}
+}
+
+func sendKeyErrors(n *snapshot.NodeState, o *out) {
+	for p := fault.NoProblem + 1; p < fault.NumKeyProblems; p++ {
+		o.send(float64(n.Status.KeyErrors[p]), p.String())
+	}
+}
+
+func sendDuration(n *snapshot.NodeState, o *out) {
+	if n.Snapshot != nil {
+		o.send(n.Status.CycleDuration.Seconds())
+	}
+}
+
+func sendCoverage(n *snapshot.NodeState, o *out) {
+	if n.Snapshot != nil {
+		o.send(n.Status.Coverage)
+	}
+}
+
+func sendFullMeasure(n *snapshot.NodeState, o *out) {
+	if d, ok := n.Status.FullMeasure(); ok {
+		o.send(d.Seconds())
+	}
+}
+
+func sendCapabilities(n *snapshot.NodeState, o *out) {
+	for _, cmd := range keyspace.Commands() {
+		if c := n.Status.Capabilities[cmd]; c != snapshot.Untried {
+			o.send(boolean(c == snapshot.Allowed), cmd.String())
+		}
+	}
+}
+
+func sendEvaluated(n *snapshot.NodeState, o *out) {
+	for i, r := range n.Status.Rules {
+		o.send(boolean(n.Status.Evaluated[i]), r.ID)
+	}
+}
+
+// sendTopology counts all nodes of the target, of which it is handed the first.
+func sendTopology(first *snapshot.NodeState, o *out) {
+	roles := map[string]int{"primary": 0, "replica": 0, "unknown": 0}
+	for i := range o.view.nodes {
+		if s := &o.view.nodes[i].Status; s.Node.Target == first.Status.Node.Target {
+			if s.Info.Role == "" {
+				roles["unknown"]++
+			} else {
+				roles[s.Info.Role]++
+			}
+		}
+	}
+	for role, n := range roles {
+		o.send(float64(n), role)
+	}
+}
+
+func sendTracked(n *snapshot.NodeState, o *out) { o.send(float64(n.BigKeys.Tracked)) }
+
+func sendOverflow(n *snapshot.NodeState, o *out) { o.send(boolean(n.BigKeys.Overflow)) }

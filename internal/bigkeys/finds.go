@@ -1,0 +1,77 @@
+package bigkeys
+
+import (
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+)
+
+// Finds are the big keys of one cycle, each once. An aborted cycle's are just
+// dropped.
+type Finds struct {
+	tracker *Tracker
+	keys    map[ID]find
+	unknown int // of keys, how many the tracker does not remember
+	named   [policy.NumSeverities]int
+	refused [policy.NumSeverities]bool
+}
+
+type find struct {
+	severity         policy.Severity
+	typ              keyspace.Type
+	bytes, elements  int64
+	label, namespace string // label "" = not kept
+}
+
+// Begin starts a cycle's collection.
+func (t *Tracker) Begin() *Finds {
+	return &Finds{tracker: t, keys: map[ID]find{}}
+}
+
+// Add records a big key and tells whether it is the first time in this cycle:
+// SCAN may return a name twice. A key beyond the capacity is refused, which
+// Commit reports, and counts as a first time. It does not keep the key.
+func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity) bool {
+	id := ID{DB: k.DB, Hash: k.Hash}
+	if f.has(id) {
+		return false
+	}
+	e, known := f.tracker.entries[id]
+	if !known {
+		if len(f.tracker.entries)+f.unknown >= room(severity) {
+			f.refused[severity] = true
+			return true
+		}
+		f.unknown++
+	}
+	found := find{severity: severity, typ: k.Type, bytes: k.Bytes, elements: -1}
+	if k.Type.Collection() && k.Has(keyspace.FactLength) {
+		found.elements = k.Length
+	}
+	if f.wantsName(e, severity) && f.named[severity] < maxNamed {
+		f.named[severity]++
+		found.label, found.namespace = k.Label(), namespace
+	}
+	f.keys[id] = found
+	return true
+}
+
+func (f *Finds) has(id ID) bool {
+	_, ok := f.keys[id]
+	return ok
+}
+
+// room is how many keys may be remembered when one of the severity comes.
+func room(severity policy.Severity) int {
+	if severity == policy.Critical {
+		return Capacity
+	}
+	return warningShare
+}
+
+// wantsName tells whether Commit may have to list the key and has no name yet.
+func (f *Finds) wantsName(e *entry, severity policy.Severity) bool {
+	if !f.tracker.baselined || e != nil && e.detail != nil {
+		return false
+	}
+	return e == nil || severity != e.severity || !e.stays[severity].baseline
+}

@@ -1,0 +1,206 @@
+// Package bigkeys remembers which keys are big, so that a key is called new
+// once: when it enters a tier, not when a cycle, a restart of Redis or a
+// failover shows it again. Its memory is bounded and its names are few: a key
+// is known by its fingerprint.
+package bigkeys
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+)
+
+const (
+	// Capacity is how many keys are remembered of one target. The last tenth
+	// is kept for critical ones, so that a flood of warnings cannot hide them.
+	Capacity     = 100_000
+	warningShare = Capacity / 10 * 9
+
+	// Memory is how long a key that left a tier is no news when it comes back.
+	Memory = 48 * time.Hour
+
+	// MaxListed is how many keys are listed by name.
+	MaxListed = 50
+
+	// maxNamed bounds, for each tier, the names that one cycle keeps.
+	maxNamed = 500
+)
+
+// ID tells a key from the others of its target: 64 bits of hash and the
+// database. Two keys that collide count as one.
+type ID struct {
+	DB   int
+	Hash uint64
+}
+
+// Counts are events by type and tier.
+type Counts [keyspace.NumTypes][policy.NumSeverities]uint64
+
+// Listed is a big key that is not baseline, by name.
+type Listed struct {
+	DB        int
+	Label     string // keyspace.Label of the name
+	Namespace string
+	Type      keyspace.Type
+	Severity  policy.Severity
+	Since     time.Time // when it entered this tier
+	Bytes     int64
+	Elements  int64 // -1 = not known
+}
+
+// View is what the tracker shows: immutable.
+type View struct {
+	New      Counts   // keys that entered the tier from below
+	Resolved Counts   // keys that left the tier they were in
+	Listed   []Listed // critical first, then the newest; at most MaxListed
+	Tracked  int      // keys that are remembered, those that just left included
+	Overflow bool     // the last cycle found more keys than can be remembered
+}
+
+// Tracker is the memory of one target. It belongs to one goroutine; only its
+// Views are shared.
+type Tracker struct {
+	entries   map[ID]*entry
+	baselined bool
+	refused   [policy.NumSeverities]bool // by the last committed cycle
+	view      *View
+}
+
+// entry is what is remembered of a key.
+type entry struct {
+	severity policy.Severity // its tier now; Healthy = it left, see stays
+	typ      keyspace.Type
+	stays    [policy.NumSeverities]stay
+	detail   *detail // nil while nobody needs its name
+}
+
+// stay is the last stay of a key in a tier.
+type stay struct {
+	entered, left time.Time // left is zero while it lasts
+	baseline      bool
+}
+
+type detail struct {
+	label, namespace string
+	bytes, elements  int64
+}
+
+// New makes an empty memory.
+func New() *Tracker {
+	return &Tracker{entries: map[ID]*entry{}, view: &View{}}
+}
+
+// View is what the last committed cycle left.
+func (t *Tracker) View() *View { return t.view }
+
+// Commit takes over what a complete and coherent cycle found. The first one is
+// the baseline: what it finds was there before anyone watched.
+func (t *Tracker) Commit(found *Finds, now time.Time) {
+	next := *t.view
+	for id, f := range found.keys {
+		t.see(id, f, found.refused, now, &next)
+	}
+	for id, e := range t.entries {
+		if e.severity != policy.Healthy && !found.has(id) {
+			t.leave(e, policy.Healthy, now, &next)
+		}
+		if e.severity == policy.Healthy && e.forgotten(now) {
+			delete(t.entries, id)
+		}
+	}
+	t.baselined = true
+	t.refused = found.refused
+	next.Tracked = len(t.entries)
+	next.Overflow = found.refused != [policy.NumSeverities]bool{}
+	next.Listed = t.list()
+	t.view = &next
+}
+
+// see records that a key was found in a tier.
+func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now time.Time, view *View) {
+	e, known := t.entries[id]
+	if !known {
+		e = &entry{}
+		t.entries[id] = e
+	}
+	e.typ = f.typ
+	switch {
+	case f.severity < e.severity:
+		t.leave(e, f.severity, now, view)
+	case f.severity > e.severity:
+		// While keys of this tier had to be refused, a newcomer may be an old one.
+		quiet := !t.baselined || t.refused[f.severity] || refused[f.severity]
+		e.enter(f.severity, now, quiet, view)
+	}
+	if f.label != "" {
+		e.detail = &detail{label: f.label, namespace: f.namespace}
+	}
+	if e.detail != nil {
+		e.detail.bytes, e.detail.elements = f.bytes, f.elements
+	}
+}
+
+// enter moves a key up into a tier. A key that was in this tier or a worse one
+// less than Memory ago goes on where it left.
+func (e *entry) enter(to policy.Severity, now time.Time, quiet bool, view *View) {
+	e.severity = to
+	for tier := to; tier < policy.NumSeverities; tier++ {
+		if s := e.stays[tier]; !s.left.IsZero() && now.Sub(s.left) < Memory {
+			e.stays[to] = stay{entered: s.entered, baseline: s.baseline}
+			return
+		}
+	}
+	e.stays[to] = stay{entered: now, baseline: quiet}
+	if !quiet {
+		view.New[e.typ][to]++
+	}
+}
+
+// leave moves a key down, out of the tier that it is in.
+func (t *Tracker) leave(e *entry, to policy.Severity, now time.Time, view *View) {
+	old := &e.stays[e.severity]
+	old.left = now
+	view.Resolved[e.typ][e.severity]++
+	if to != policy.Healthy {
+		e.stays[to] = stay{entered: now, baseline: old.baseline}
+	}
+	e.severity = to
+}
+
+// forgotten tells whether every stay of a key ended Memory ago.
+func (e *entry) forgotten(now time.Time) bool {
+	for _, s := range e.stays {
+		if !s.left.IsZero() && now.Sub(s.left) < Memory {
+			return false
+		}
+	}
+	return true
+}
+
+// list names the newest keys that are not baseline, critical first.
+func (t *Tracker) list() []Listed {
+	var listed []Listed
+	for id, e := range t.entries {
+		if e.severity == policy.Healthy || e.stays[e.severity].baseline || e.detail == nil {
+			continue
+		}
+		listed = append(listed, Listed{
+			DB: id.DB, Label: e.detail.label, Namespace: e.detail.namespace,
+			Type: e.typ, Severity: e.severity, Since: e.stays[e.severity].entered,
+			Bytes: e.detail.bytes, Elements: e.detail.elements,
+		})
+	}
+	slices.SortFunc(listed, func(a, b Listed) int {
+		return cmp.Or(
+			cmp.Compare(b.Severity, a.Severity),
+			b.Since.Compare(a.Since),
+			cmp.Compare(b.Bytes, a.Bytes),
+			cmp.Compare(a.DB, b.DB),
+			cmp.Compare(a.Label, b.Label),
+		)
+	})
+	return slices.Clip(listed[:min(len(listed), MaxListed)])
+}

@@ -1,0 +1,108 @@
+// Package cli is the command line: it parses flags, builds what they ask for and
+// turns what went wrong into an exit code.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/alecthomas/kingpin/v2"
+	"github.com/prometheus/common/version"
+	"github.com/prometheus/exporter-toolkit/web"
+	"github.com/prometheus/exporter-toolkit/web/kingpinflag"
+
+	"redis_keyhealth_exporter/internal/config"
+)
+
+// Exit codes.
+const (
+	exitOK     = 0
+	exitConfig = 2 // flags, files, the web listener: what a person must mend
+)
+
+const (
+	program     = "redis_keyhealth_exporter"
+	defaultPort = ":10121"
+)
+
+// flags is the command line as given.
+type flags struct {
+	redis     config.RedisFlags
+	scan      config.Scan
+	log       config.Log
+	web       *web.FlagConfig
+	telemetry string
+}
+
+// Run is the program. It ends when ctx does and returns the exit code.
+func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	f, app := commandLine(stdout)
+	ended := false // by --help or --version
+	app.Terminate(func(int) { ended = true })
+	_, err := app.Parse(args)
+	if ended {
+		return exitOK
+	}
+	if err != nil {
+		err = fmt.Errorf("%w; see --help", err)
+	} else {
+		err = serve(ctx, f, stderr)
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(err))
+		return exitConfig
+	}
+	return exitOK
+}
+
+// commandLine declares every flag.
+func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
+	f := &flags{}
+	app := kingpin.New(program, "A Prometheus exporter that watches over the health of the keys in Redis: big keys, missing TTLs, bad names. It walks the keyspace gently in the background and never writes.")
+	app.UsageWriter(stdout).ErrorWriter(stdout)
+	app.HelpFlag.Short('h')
+	app.Version(version.Print(program)).VersionFlag.Short('V')
+	app.Command("serve", "Scan and expose metrics (default).").Default()
+
+	app.Flag("redis.addr", "The server to scan: redis://host:port, rediss://host:port (TLS), unix:///path or host:port.").
+		Default("redis://127.0.0.1:6379").StringVar(&f.redis.Addr)
+	app.Flag("redis.name", "Name of the deployment, the label target. Default: its host:port.").StringVar(&f.redis.Name)
+	app.Flag("redis.user", "ACL user.").StringVar(&f.redis.User)
+	app.Flag("redis.password-file", "File that holds the password; read anew for each connection. REDIS_PASSWORD is used when there is none.").StringVar(&f.redis.PasswordFile)
+	app.Flag("redis.tls-ca-file", "PEM certificates that sign the server's; default: the system's.").StringVar(&f.redis.TLSCAFile)
+	app.Flag("redis.tls-cert-file", "PEM client certificate.").StringVar(&f.redis.TLSCertFile)
+	app.Flag("redis.tls-key-file", "PEM key of the client certificate.").StringVar(&f.redis.TLSKeyFile)
+	app.Flag("redis.tls-server-name", "Name that the server's certificate must carry; default: the host of --redis.addr.").StringVar(&f.redis.TLSServerName)
+
+	app.Flag("scan.interval", "Least time between the starts of two cycles; 0s = at once.").Default("1m").DurationVar(&f.scan.Interval)
+	app.Flag("scan.count", "Names per page, 1 to 500.").Default("100").IntVar(&f.scan.Count)
+	app.Flag("scan.max-duty", "Share of one server core that the scan may take, above 0 and at most 1.").Default("0.05").Float64Var(&f.scan.MaxDuty)
+	app.Flag("scan.max-keys-per-second", "Names per second that the scan may walk; 0 = no limit.").Default("0").Float64Var(&f.scan.MaxKeysPerSecond)
+	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
+	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
+
+	f.web = kingpinflag.AddFlags(app, defaultPort)
+	app.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.telemetry)
+	app.Flag("log.level", "debug, info, warn or error.").Default("info").EnumVar(&f.log.Level, "debug", "info", "warn", "error")
+	app.Flag("log.format", "logfmt or json.").Default("logfmt").EnumVar(&f.log.Format, "logfmt", "json")
+
+	for _, flag := range app.Model().Flags {
+		if flag.Name != "help" && flag.Name != "version" {
+			app.GetFlag(flag.Name).Envar(envar(flag.Name))
+		}
+	}
+	f.redis.Password = config.Secret(os.Getenv("REDIS_PASSWORD"))
+	return f, app
+}
+
+// envar is a flag's environment variable: --scan.max-duty is SCAN_MAX_DUTY.
+func envar(flag string) string {
+	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(flag))
+}
+
+// oneLine keeps an error on one line, whatever library it comes from.
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

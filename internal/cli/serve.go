@@ -1,0 +1,139 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	versioncollector "github.com/prometheus/client_golang/prometheus/collectors/version"
+	"github.com/prometheus/common/version"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"redis_keyhealth_exporter/collector"
+	"redis_keyhealth_exporter/internal/gokitslog"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/topology"
+	"redis_keyhealth_exporter/internal/web"
+	"redis_keyhealth_exporter/scanner"
+)
+
+// shutdownTimeout is how long scrapes in flight may take to end.
+const shutdownTimeout = time.Second
+
+// serve scans and exposes metrics until ctx ends. Its errors are those of the
+// configuration: whatever befalls Redis is no reason to end.
+func serve(ctx context.Context, f *flags, stderr io.Writer) error {
+	redis, err := f.redis.Validate()
+	if err != nil {
+		return err
+	}
+	if err := f.scan.Validate(); err != nil {
+		return err
+	}
+	if err := validateWeb(f); err != nil {
+		return err
+	}
+	rules, err := policy.New(nil)
+	if err != nil {
+		return err
+	}
+	logger, undecorated := newLoggers(f.log, stderr)
+	topology.RouteLogs(logger)
+	level.Info(logger).Log("msg", "starting "+program, "version", version.Info(), "target", redis.Target, "address", redis.Address)
+	if os.Geteuid() == 0 {
+		level.Warn(logger).Log("msg", "running as root: nothing here needs it")
+	}
+
+	supervisor := scanner.NewSupervisor([]scanner.Node{topology.Standalone(redis)}, scanner.Options{
+		Policy:           rules,
+		Interval:         f.scan.Interval,
+		Count:            f.scan.Count,
+		MaxDuty:          f.scan.MaxDuty,
+		MaxKeysPerSecond: f.scan.MaxKeysPerSecond,
+		TopKeys:          f.scan.TopKeys,
+		Logger:           logger,
+	})
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		versioncollector.NewCollector(program),
+		collector.New(collector.Options{Source: supervisor, MaxSeries: f.scan.MaxSeries, ConfigLoaded: time.Now()}),
+	)
+	handler, err := web.New(web.Options{
+		Source:        supervisor,
+		Gatherer:      registry,
+		Registerer:    registry,
+		TelemetryPath: f.telemetry,
+		Version:       version.Info(),
+		Interval:      f.scan.Interval,
+		Logger:        logger,
+	})
+	if err != nil {
+		return err
+	}
+	return run(ctx, handler, f, supervisor, func(server *http.Server) error {
+		return toolkit.ListenAndServe(server, f.web, gokitslog.New(undecorated, slogLevel(f.log)))
+	})
+}
+
+// run owns the program's goroutines: the scan and the web server. Whichever
+// ends, ends the other, and both are joined.
+func run(ctx context.Context, handler http.Handler, f *flags, supervisor *scanner.Supervisor, listen func(*http.Server) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	server := web.NewServer(handler)
+	var (
+		joined sync.WaitGroup
+		failed error
+	)
+	joined.Go(func() {
+		defer cancel()
+		if err := listen(server); !errors.Is(err, http.ErrServerClosed) {
+			failed = fmt.Errorf("--web.listen-address: %w", err)
+		}
+	})
+	joined.Go(func() {
+		<-ctx.Done()
+		// A fresh context: the one that ended says nothing of how long to wait.
+		patience, done := context.WithTimeout(context.Background(), shutdownTimeout)
+		defer done()
+		if server.Shutdown(patience) != nil {
+			server.Close()
+		}
+	})
+	supervisor.Run(ctx)
+	joined.Wait()
+	return failed
+}
+
+// validateWeb finds what exporter-toolkit would only tell later, or less clearly.
+func validateWeb(f *flags) error {
+	if path := *f.web.WebConfigFile; path != "" {
+		if err := toolkit.Validate(path); err != nil {
+			return fmt.Errorf("--web.config.file: %s: %w", path, err)
+		}
+	}
+	for _, address := range *f.web.WebListenAddresses {
+		if strings.Contains(address, "://") {
+			continue // vsock://
+		}
+		if _, _, err := net.SplitHostPort(address); err != nil {
+			return fmt.Errorf("--web.listen-address: %w", err)
+		}
+	}
+	if err := web.ValidateTelemetryPath(f.telemetry); err != nil {
+		return fmt.Errorf("--web.telemetry-path: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,35 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+// Scan are the --scan.*, --top.* and --metrics.* flags as given.
+type Scan struct {
+	Interval         time.Duration
+	Count            int
+	MaxDuty          float64
+	MaxKeysPerSecond float64
+	TopKeys          int
+	MaxSeries        int
+}
+
+// Validate checks the bounds of each flag.
+func (s Scan) Validate() error {
+	switch {
+	case s.Interval < 0 || s.Interval > 7*24*time.Hour:
+		return fmt.Errorf("--scan.interval: %v is not within 0s and 168h", s.Interval)
+	case s.Count < 1 || s.Count > 500:
+		return fmt.Errorf("--scan.count: %d is not within 1 and 500", s.Count)
+	case !(s.MaxDuty > 0 && s.MaxDuty <= 1):
+		return fmt.Errorf("--scan.max-duty: %v is not above 0 and at most 1", s.MaxDuty)
+	case !(s.MaxKeysPerSecond >= 0 && s.MaxKeysPerSecond <= 1e9):
+		return fmt.Errorf("--scan.max-keys-per-second: %v is not within 0 (no limit) and 1e9", s.MaxKeysPerSecond)
+	case s.TopKeys < 0 || s.TopKeys > 100:
+		return fmt.Errorf("--top.keys: %d is not within 0 and 100", s.TopKeys)
+	case s.MaxSeries < 1000:
+		return fmt.Errorf("--metrics.max-series: %d is below 1000, which one node may need", s.MaxSeries)
+	}
+	return nil
+}

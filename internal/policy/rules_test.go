@@ -1,0 +1,156 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+)
+
+// names makes a table of names that are all healthy or all in violation.
+func names(want Severity, names ...string) []judgement {
+	var table []judgement
+	for _, name := range names {
+		table = append(table, judgement{"name", named(name), want})
+	}
+	return table
+}
+
+func TestNameFormat(t *testing.T) {
+	judge(t, "name_format", nil, names(Healthy,
+		"user:1", "user:data:1", "User_2:x", "user#1", "u:1", "user::1", "user:1:", "{user}:1", "{user:1}:cart", "us{er:1}",
+	))
+	judge(t, "name_format", nil, names(Warning,
+		"", "user", "user:", ":", ":user:1", "#a:b", "1user:1", "_user:1", "us-er:1", "us.er:1", "用户:1", "user 1:x", "{user}", "{}user:1", "a{}:1", "user{:1",
+	))
+	judge(t, "name_format", &NameFormat{MinSegments: 3}, names(Healthy, "user:data:1", "{user:data}:1"))
+	judge(t, "name_format", &NameFormat{MinSegments: 3}, names(Warning, "user:1", "user::1", "user:data:"))
+}
+
+func TestNameTooLong(t *testing.T) {
+	judge(t, "name_too_long", nil, names(Healthy, "", "u:"+strings.Repeat("a", 42)))
+	judge(t, "name_too_long", nil, names(Warning, "u:"+strings.Repeat("a", 43), "u:"+strings.Repeat("单", 15)))
+}
+
+func TestNameOversized(t *testing.T) {
+	judge(t, "name_oversized", nil, names(Healthy, "u:1", strings.Repeat("a", 16384)))
+	cut := named(strings.Repeat("a", 16384))
+	cut.NameBytes = 16385
+	judge(t, "name_oversized", nil, []judgement{{"one byte more", cut, Warning}})
+}
+
+func TestNameSpecialChar(t *testing.T) {
+	judge(t, "name_special_char", nil, names(Healthy,
+		"", "user:1", "a-b.c+d=e{f}#g@h!", "订单:1", "ü:1", "a\u200bb", "\ufffd",
+	))
+	judge(t, "name_special_char", nil, names(Warning,
+		"a b", "a\tb", "a\nb", "a\x00b", "a\x7fb", "a'b", `a"b`, `a\b`, "a\u00a0b", "a\u2003b", "a\u3000b", "a\u0085b", "a\u0090b", "a\xff", "\xc3", "\xed\xa0\x80",
+	))
+	cut := named(strings.Repeat("a", 16383) + "\xe5")
+	judge(t, "name_special_char", nil, []judgement{{"half a character at the end of a whole name", cut, Warning}})
+	cut.NameBytes = 16386
+	judge(t, "name_special_char", nil, []judgement{{"half a character at our own cut", cut, Healthy}})
+}
+
+func TestNameDiscouragedSeparator(t *testing.T) {
+	judge(t, "name_discouraged_separator", nil, names(Healthy,
+		"", "user:1", "user_data:1", "a:-5", "a:3.14", "a:+1",
+		"a:550e8400-e29b-41d4-a716-446655440000", "a:2024-01-02", "a:2024.01.02", "a:02-01-2024", "a:2024-01",
+		"a:2024-01-02T10:30", "a:10.0.0.1", "a:jo-e.x+y@mail-x.example.com",
+		"{a-b}:1", "{a-b:c-d}:1", "x:{a.b}",
+	))
+	judge(t, "name_discouraged_separator", nil, names(Warning,
+		"user-data:1", "a.b", "a:b+c", "a:k=v", "a:v1.2", "a:b-1", "{a}-b:1", "a-{b}", "a{}-b",
+		"a:550e8400-e29b-41d4-a716-44665544000g", "a:2024-1-2", "a:10.0.0", "a:10.0.0.1.2", "a:1000.0.0.1", "a:1.2.3", "a:x-y@", "a:@x-y", "a:-", "a:1.", "a:2024-01.02",
+	))
+}
+
+func TestNameUnknownPrefix(t *testing.T) {
+	judge(t, "name_unknown_prefix", nil, names(Healthy, "anything:1", ""))
+	allowed := &NameUnknownPrefix{Allowed: map[string]bool{"order": true, "ugc": true}}
+	judge(t, "name_unknown_prefix", allowed, names(Healthy, "order:1", "ugc#1", "{order}:1", "{order:1}:x", "or{der}:1", "order"))
+	judge(t, "name_unknown_prefix", allowed, names(Warning, "", "orders:1", "Order:1", ":order", "x:order", "{}order:1", strings.Repeat("order", 20)+":1"))
+}
+
+func TestIsIDLike(t *testing.T) {
+	for segment, want := range map[string]bool{
+		"0": true, "-12": true, "1.5": true, "deadbeef": false, "deadbee1": true, "dead1": false, "cafe0123": true, "CAFE0123": true,
+		"": false, "-": false, "1.": false, "abc": false, "2024-13": true, "a@b": true, "@b": false, "a@b c": false, "255.1.1.1": true,
+	} {
+		if got := isIDLike(segment); got != want {
+			t.Errorf("isIDLike(%q) = %v", segment, got)
+		}
+	}
+}
+
+func TestBigString(t *testing.T) {
+	table := []judgement{
+		{"at the warning limit", sized(keyspace.String, 12<<10, 10240, time.Hour), Healthy},
+		{"above it", sized(keyspace.String, 12<<10, 10241, time.Hour), Warning},
+		{"below critical", sized(keyspace.String, 6<<20, 5<<20-1, time.Hour), Warning},
+		{"critical", sized(keyspace.String, 6<<20, 5<<20, time.Hour), Critical},
+		{"no string", sized(keyspace.List, 6<<20, 5<<20, time.Hour), Healthy},
+	}
+	judge(t, "big_string", nil, table)
+}
+
+func TestManyElements(t *testing.T) {
+	for _, typ := range []keyspace.Type{keyspace.Hash, keyspace.List, keyspace.Set, keyspace.ZSet, keyspace.Stream} {
+		judge(t, "many_elements", nil, []judgement{
+			{typ.String(), sized(typ, 1<<20, 1000, time.Hour), Healthy},
+			{typ.String(), sized(typ, 1<<20, 1001, time.Hour), Warning},
+			{typ.String(), sized(typ, 1<<20, 9_999, time.Hour), Warning},
+			{typ.String(), sized(typ, 1<<20, 10_000, time.Hour), Critical},
+		})
+	}
+	judge(t, "many_elements", nil, []judgement{{"a string's bytes are no elements", sized(keyspace.String, 1<<20, 10_000, time.Hour), Healthy}})
+}
+
+func TestBigCollection(t *testing.T) {
+	for _, typ := range []keyspace.Type{keyspace.Hash, keyspace.List, keyspace.Set, keyspace.ZSet, keyspace.Stream, keyspace.Module} {
+		judge(t, "big_collection", nil, []judgement{
+			{typ.String(), sized(typ, 1<<20, 10, time.Hour), Healthy},
+			{typ.String(), sized(typ, 1<<20+1, 10, time.Hour), Warning},
+			{typ.String(), sized(typ, 100<<20-1, 10, time.Hour), Warning},
+			{typ.String(), sized(typ, 100<<20, 10, time.Hour), Critical},
+		})
+	}
+	judge(t, "big_collection", nil, []judgement{
+		{"no collection", sized(keyspace.String, 100<<20, 10, time.Hour), Healthy},
+		{"may not be asked", sized(keyspace.Unknown, 100<<20, 10, time.Hour), Healthy},
+	})
+}
+
+func TestBigElement(t *testing.T) {
+	for _, typ := range []keyspace.Type{keyspace.Hash, keyspace.List, keyspace.Set, keyspace.ZSet} {
+		judge(t, "big_element", nil, []judgement{
+			{typ.String(), sized(typ, 10*4096, 10, time.Hour), Healthy},
+			{typ.String(), sized(typ, 10*4096+1, 10, time.Hour), Warning},
+			{typ.String(), sized(typ, 10*65536-1, 10, time.Hour), Warning},
+			{typ.String(), sized(typ, 10*65536, 10, time.Hour), Critical},
+			{typ.String(), sized(typ, 1<<20, 0, time.Hour), Healthy},
+			{typ.String(), sized(typ, 4097, 1, time.Hour), Warning},
+		})
+	}
+	judge(t, "big_element", nil, []judgement{
+		{"a stream's node is preallocated", sized(keyspace.Stream, 5000, 1, time.Hour), Healthy},
+		{"a string has no elements", sized(keyspace.String, 5000, 1, time.Hour), Healthy},
+	})
+}
+
+func TestTTLMissing(t *testing.T) {
+	judge(t, "ttl_missing", nil, []judgement{
+		{"no TTL", sized(keyspace.String, 1, 1, keyspace.NoTTL), Warning},
+		{"about to expire", sized(keyspace.String, 1, 1, 0), Healthy},
+		{"long", sized(keyspace.String, 1, 1, 365*day), Healthy},
+	})
+}
+
+func TestTTLTooLong(t *testing.T) {
+	judge(t, "ttl_too_long", nil, []judgement{
+		{"no TTL", sized(keyspace.String, 1, 1, keyspace.NoTTL), Healthy},
+		{"30 days", sized(keyspace.String, 1, 1, 30*day), Healthy},
+		{"more", sized(keyspace.String, 1, 1, 30*day+time.Millisecond), Warning},
+	})
+}

@@ -1,0 +1,110 @@
+package topology
+
+import (
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/scanner"
+)
+
+// maxDBs bounds the databases that a server may claim to have.
+const maxDBs = 1 << 14
+
+// parseInfo reads the default sections of INFO and its commandstats. Whatever
+// is missing or odd stays zero: forks leave fields out. Text is not trusted: it
+// ends up in label values.
+func parseInfo(text string) scanner.Info {
+	fields := map[string]string{}
+	info := scanner.Info{}
+	for line := range strings.Lines(text) {
+		name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":")
+		if !ok || strings.HasPrefix(line, "#") {
+			continue
+		}
+		if db, ok := parseDB(name, value); ok {
+			if len(info.DBs) < maxDBs {
+				info.DBs = append(info.DBs, db)
+			}
+			continue
+		}
+		fields[name] = value
+	}
+	slices.SortFunc(info.DBs, func(a, b snapshot.DBInfo) int { return a.DB - b.DB })
+	info.DBs = slices.CompactFunc(info.DBs, func(a, b snapshot.DBInfo) bool { return a.DB == b.DB })
+
+	number := func(name string) int64 {
+		n, err := strconv.ParseInt(fields[name], 10, 64)
+		if err != nil || n < 0 {
+			return 0
+		}
+		return n
+	}
+	info.Server, info.Version = "redis", fields["redis_version"]
+	if name := fields["server_name"]; name != "" { // Valkey
+		info.Server, info.Version = keyspace.Label(name), fields[name+"_version"]
+	}
+	if info.Version != "" {
+		info.Version = keyspace.Label(info.Version)
+	}
+	switch fields["role"] {
+	case "master":
+		info.Role = "primary"
+	case "slave":
+		info.Role = "replica"
+		if host, port := fields["master_host"], fields["master_port"]; host != "" && port != "" {
+			info.PrimaryAddress = keyspace.Label(net.JoinHostPort(host, port))
+		}
+		info.PrimaryLinkDown = fields["master_link_status"] != "up"
+		info.Syncing = fields["master_sync_in_progress"] == "1"
+	}
+	info.Cluster = fields["cluster_enabled"] == "1"
+	info.RunID = fields["run_id"]
+	info.Loading = fields["loading"] == "1"
+	if fields["used_memory"] != "" {
+		info.HasMemory = true
+		info.UsedBytes = number("used_memory")
+		info.MaxBytes = number("maxmemory")
+		info.DatasetBytes = number("used_memory_dataset")
+	}
+	info.ExpiredKeys = number("expired_keys")
+	info.EvictedKeys = number("evicted_keys")
+	for _, cmd := range []string{"flushall", "flushdb", "swapdb"} {
+		info.Flushes += calls(fields["cmdstat_"+cmd])
+	}
+	return info
+}
+
+// parseDB reads a row such as db0:keys=5,expires=2,avg_ttl=0.
+func parseDB(name, value string) (snapshot.DBInfo, bool) {
+	digits, ok := strings.CutPrefix(name, "db")
+	if !ok {
+		return snapshot.DBInfo{}, false
+	}
+	db, err := strconv.Atoi(digits)
+	if err != nil || db < 0 || db >= maxDBs {
+		return snapshot.DBInfo{}, false
+	}
+	keys, ok := pair(value, "keys")
+	expires, _ := pair(value, "expires")
+	return snapshot.DBInfo{DB: db, Keys: keys, Expires: expires}, ok && keys > 0
+}
+
+func calls(stats string) int64 {
+	n, _ := pair(stats, "calls")
+	return n
+}
+
+// pair finds the number of name in a list such as a=1,b=2.
+func pair(list, name string) (int64, bool) {
+	for field := range strings.SplitSeq(list, ",") {
+		if value, ok := strings.CutPrefix(field, name+"="); ok {
+			n, err := strconv.ParseInt(value, 10, 64)
+			return max(n, 0), err == nil
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,254 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/scanner"
+)
+
+// clientName is how CLIENT LIST shows us.
+const clientName = "redis_keyhealth_exporter"
+
+// session is one connection. go-redis' Conn never dials a second time: once
+// broken, it stays broken.
+type session struct {
+	client *redis.Client
+	conn   *redis.Conn
+
+	sent         [keyspace.NumCommands]uint64
+	capabilities [keyspace.NumCommands]snapshot.Capability
+	db           int
+	readOnly     bool // READONLY was tried
+}
+
+var _ scanner.Session = (*session)(nil)
+
+func (s *session) Sent() [keyspace.NumCommands]uint64 { return s.sent }
+
+func (s *session) Capabilities() [keyspace.NumCommands]snapshot.Capability { return s.capabilities }
+
+// Close drops the connection.
+func (s *session) Close() {
+	s.conn.Close()
+	s.client.Close()
+}
+
+// batch is a pipeline whose replies are judged one by one: Exec's own error is
+// that of the first command that failed, be it the harmless "no such key".
+type batch struct {
+	s    *session
+	pipe redis.Pipeliner
+}
+
+func (s *session) batch() *batch { return &batch{s: s, pipe: s.conn.Pipeline()} }
+
+// add queues a command. Replies are plain: PTTL's typed form overflows on a
+// lifetime of more than 292 years.
+func (b *batch) add(ctx context.Context, cmd keyspace.Command, args ...any) *redis.Cmd {
+	b.s.sent[cmd]++
+	name, sub, two := strings.Cut(cmd.String(), "|")
+	words := make([]any, 0, 2+len(args))
+	words = append(words, name)
+	if two {
+		words = append(words, sub)
+	}
+	c := redis.NewCmd(ctx, append(words, args...)...)
+	_ = b.pipe.Process(ctx, c) // queues
+	return c
+}
+
+// exec sends the pipeline. Its error is one of the connection, or a reply that
+// speaks of the whole server; error replies about one command stay on it.
+//
+// A length header within the limits can still take go-redis by surprise: a
+// panic there is the peer's fault and ends this connection only.
+func (b *batch) exec(ctx context.Context) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.Newf(fault.Protocol, "reply broke the client: %v", p)
+		}
+	}()
+	cmds, err := b.pipe.Exec(ctx)
+	if err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
+		return classify(err)
+	}
+	for _, cmd := range cmds {
+		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
+			if !isReply(err) {
+				return classify(err)
+			}
+			switch reason, _ := replyReason(err); reason {
+			case fault.NotReady, fault.Busy, fault.Auth, fault.ConnLost:
+				return fault.New(reason, err)
+			}
+		}
+	}
+	return nil
+}
+
+// greet makes the connection and what is nice to have on it.
+func (s *session) greet(ctx context.Context) error {
+	b := s.batch()
+	name := b.add(ctx, keyspace.CmdSetName, clientName)
+	touch := b.add(ctx, keyspace.CmdNoTouch, "on")
+	err := b.exec(ctx)
+	if reason := fault.ReasonOf(err); err != nil && reason != fault.NotReady && reason != fault.Busy {
+		return err // of the others INFO, the next thing asked, tells more
+	}
+	_, _ = s.learn(keyspace.CmdSetName, name.Err())
+	_, _ = s.learn(keyspace.CmdNoTouch, touch.Err())
+	return nil
+}
+
+// learn notes whether a command may be used, and tells whether its reply may.
+// A right that goes away within a cycle ends it: half of its keys would be
+// measured.
+func (s *session) learn(cmd keyspace.Command, err error) (problem fault.KeyProblem, broken error) {
+	switch {
+	case err == nil, errors.Is(err, redis.Nil):
+		s.capabilities[cmd] = snapshot.Allowed
+		return fault.NoProblem, nil
+	case deniesKeys(err):
+		return fault.KeyPermission, nil
+	}
+	switch reason, _ := replyReason(err); reason {
+	case fault.Permission, fault.Unsupported:
+		if s.capabilities[cmd] == snapshot.Allowed {
+			return 0, fault.Newf(reason, "%s was allowed a moment ago: %w", cmd, err)
+		}
+		s.capabilities[cmd] = snapshot.Denied
+		return fault.NoProblem, nil
+	}
+	for _, about := range []struct {
+		prefix  string
+		problem fault.KeyProblem
+	}{
+		{"WRONGTYPE", fault.WrongType},
+		{"MOVED", fault.Moved},
+		{"ASK", fault.Moved},
+		{"TRYAGAIN", fault.Moved},
+	} {
+		if strings.HasPrefix(err.Error(), about.prefix) {
+			return about.problem, nil
+		}
+	}
+	return fault.OddReply, nil
+}
+
+func (s *session) denied(cmd keyspace.Command) bool { return s.capabilities[cmd] == snapshot.Denied }
+
+// Ping measures a round trip. Any reply will do.
+func (s *session) Ping(ctx context.Context) (time.Duration, error) {
+	b := s.batch()
+	ping := b.add(ctx, keyspace.CmdPing)
+	start := time.Now()
+	err := b.exec(ctx)
+	took := time.Since(start)
+	if err != nil && !isReply(err) {
+		return 0, err
+	}
+	if err == nil {
+		_, _ = s.learn(keyspace.CmdPing, ping.Err())
+	}
+	return took, nil
+}
+
+// Info asks for the default sections and the calls of commands. They are
+// two commands, as only Redis 7 takes several sections at once.
+func (s *session) Info(ctx context.Context) (scanner.Info, error) {
+	if s.denied(keyspace.CmdInfo) {
+		return s.keyspaceByHand(ctx)
+	}
+	b := s.batch()
+	sections := b.add(ctx, keyspace.CmdInfo)
+	stats := b.add(ctx, keyspace.CmdInfo, "commandstats")
+	if err := b.exec(ctx); err != nil {
+		return scanner.Info{}, err
+	}
+	if _, err := s.learn(keyspace.CmdInfo, sections.Err()); err != nil {
+		return scanner.Info{}, err
+	}
+	if s.denied(keyspace.CmdInfo) {
+		return s.keyspaceByHand(ctx)
+	}
+	text, err := sections.Text()
+	if err != nil {
+		return scanner.Info{}, classify(err)
+	}
+	more, _ := stats.Text() // some forks have no such section
+	info := parseInfo(text + "\n" + more)
+	info.Address = s.client.Options().Addr
+	if info.Cluster && info.Role == "replica" && !s.readOnly {
+		s.readOnly = true
+		if _, err := s.simple(ctx, keyspace.CmdReadOnly); err != nil {
+			return scanner.Info{}, err
+		}
+	}
+	return info, nil
+}
+
+// keyspaceByHand finds the databases that hold keys where INFO is denied:
+// SELECT and DBSIZE, until the server says that there are no more.
+func (s *session) keyspaceByHand(ctx context.Context) (scanner.Info, error) {
+	info := scanner.Info{Denied: true}
+	info.Address = s.client.Options().Addr
+	home := s.db
+	for db := range maxDBs {
+		err := s.Select(ctx, db)
+		if reason := fault.ReasonOf(err); err != nil && db > 0 && (reason == fault.Config || reason == fault.Permission) {
+			break
+		} else if err != nil {
+			return info, err
+		}
+		size, err := s.simple(ctx, keyspace.CmdDBSize)
+		if err != nil {
+			return info, err
+		}
+		n, err := size.Int64()
+		if err != nil {
+			return info, fault.Newf(fault.Permission, "neither INFO nor DBSIZE may be called: %w", err)
+		}
+		if n > 0 {
+			info.DBs = append(info.DBs, snapshot.DBInfo{DB: db, Keys: n, Expires: -1})
+		}
+	}
+	return info, s.Select(ctx, home)
+}
+
+// Select changes the database.
+func (s *session) Select(ctx context.Context, db int) error {
+	if db == s.db {
+		return nil
+	}
+	cmd, err := s.simple(ctx, keyspace.CmdSelect, db)
+	if err != nil {
+		return err
+	}
+	if err := cmd.Err(); err != nil {
+		if reason, _ := replyReason(err); reason == fault.Permission || reason == fault.Unsupported {
+			return fault.Newf(fault.Config, "db%d holds keys: %w", db, err)
+		}
+		return classify(err)
+	}
+	s.db = db
+	return nil
+}
+
+// simple sends one command and learns from its reply.
+func (s *session) simple(ctx context.Context, cmd keyspace.Command, args ...any) (*redis.Cmd, error) {
+	b := s.batch()
+	c := b.add(ctx, cmd, args...)
+	if err := b.exec(ctx); err != nil {
+		return nil, err
+	}
+	_, err := s.learn(cmd, c.Err())
+	return c, err
+}

@@ -1,0 +1,147 @@
+// Package topology finds the nodes to scan and speaks to them. It is the only
+// package that knows go-redis.
+package topology
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"redis_keyhealth_exporter/internal/config"
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/scanner"
+)
+
+const (
+	dialTimeout  = 3 * time.Second
+	readTimeout  = 5 * time.Second // for the whole reply of a pipeline
+	writeTimeout = 3 * time.Second
+)
+
+// Standalone is the one node of a deployment that is neither a cluster nor
+// watched by sentinels.
+func Standalone(cfg config.Redis) scanner.Node {
+	ctx, cancel := context.WithCancel(context.Background())
+	return &node{
+		id:     keyspace.NodeID{Target: cfg.Target, Node: cfg.Address},
+		cfg:    cfg,
+		ctx:    ctx,
+		cancel: cancel,
+		conns:  map[net.Conn]struct{}{},
+	}
+}
+
+// node is one Redis process.
+type node struct {
+	id     keyspace.NodeID
+	cfg    config.Redis
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // open ones
+}
+
+var _ scanner.Node = (*node)(nil)
+
+func (n *node) ID() keyspace.NodeID { return n.id }
+
+func (n *node) Address() string { return n.cfg.Address }
+
+// Close ends every dial and connection; a later Open fails.
+func (n *node) Close() {
+	n.cancel()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for conn := range n.conns {
+		conn.Close()
+	}
+}
+
+// Open dials, authenticates and greets the server.
+func (n *node) Open(ctx context.Context) (scanner.Session, error) {
+	client := redis.NewClient(n.options())
+	client.AddHook(readOnly{})
+	s := &session{client: client, conn: client.Conn()}
+	if err := s.greet(ctx); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// options are go-redis' for a monitor: no retry that would hide a lost
+// connection behind a new one, one connection, no chatter, short deadlines.
+func (n *node) options() *redis.Options {
+	return &redis.Options{
+		Network: n.cfg.Network,
+		Addr:    n.cfg.Address,
+		Dialer:  n.dial,
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			password, err := n.cfg.Password()
+			if err != nil {
+				return "", "", fault.New(fault.Auth, err)
+			}
+			return n.cfg.User, string(password), nil
+		},
+		Protocol:                 2,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: maintNotificationsOff(),
+		MaxRetries:               -1,
+		DialerRetries:            1,
+		DialTimeout:              dialTimeout,
+		ReadTimeout:              readTimeout,
+		WriteTimeout:             writeTimeout,
+		ContextTimeoutEnabled:    true,
+		PoolSize:                 1,
+		MaxActiveConns:           1,
+		PipelinePoolSize:         -1,
+	}
+}
+
+// dial connects, guards the replies and lets Close end what it made: neither
+// cancelling a context nor closing go-redis' client is sure to.
+func (n *node) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	defer context.AfterFunc(n.ctx, cancel)()
+	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	conn := &trackedConn{Conn: raw, node: n}
+	n.mu.Lock()
+	n.conns[raw] = struct{}{}
+	n.mu.Unlock()
+	if n.ctx.Err() != nil {
+		conn.Close()
+		return nil, net.ErrClosed
+	}
+	if n.cfg.TLS == nil {
+		return &guardedConn{Conn: conn}, nil
+	}
+	secure := tls.Client(conn, n.cfg.TLS)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fault.Newf(fault.TLS, "TLS handshake: %w", err)
+	}
+	return &guardedConn{Conn: secure}, nil
+}
+
+// trackedConn leaves its node's list when it is closed.
+type trackedConn struct {
+	net.Conn
+	node *node
+}
+
+func (c *trackedConn) Close() error {
+	c.node.mu.Lock()
+	delete(c.node.conns, c.Conn)
+	c.node.mu.Unlock()
+	return c.Conn.Close()
+}

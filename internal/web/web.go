@@ -1,0 +1,139 @@
+// Package web is what the program shows over HTTP. No request starts work on
+// Redis or names a server.
+package web
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	toolkit "github.com/prometheus/exporter-toolkit/web"
+
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+const (
+	// maxScrapes is how many scrapes may be in flight; more get a 503.
+	maxScrapes = 40
+
+	readHeaderTimeout = 5 * time.Second
+	readTimeout       = 10 * time.Second
+	writeTimeout      = time.Minute
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 64 << 10
+)
+
+// Source is what is scanned; a scanner.Supervisor is one.
+type Source interface {
+	States() []snapshot.NodeState
+}
+
+// Options are the settings of the web side.
+type Options struct {
+	Source        Source
+	Gatherer      prometheus.Gatherer
+	Registerer    prometheus.Registerer
+	TelemetryPath string
+	Version       string
+	Interval      time.Duration // --scan.interval, for the report
+	Logger        log.Logger
+}
+
+// reserved are the paths that the metrics cannot be served at.
+var reserved = []string{"/", "/report", "/report.json", "/-/healthy", "/-/ready"}
+
+// ValidateTelemetryPath refuses a path that is not one, or that is taken.
+func ValidateTelemetryPath(path string) error {
+	switch {
+	case !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " {}?#"):
+		return fmt.Errorf("%q is no path such as /metrics", path)
+	case slices.Contains(reserved, path) || strings.HasSuffix(path, "/"):
+		return fmt.Errorf("%q is taken or ends in a slash", path)
+	}
+	return nil
+}
+
+// New makes the handler of every path.
+func New(o Options) (http.Handler, error) {
+	landing, err := toolkit.NewLandingPage(toolkit.LandingConfig{
+		Name:        "redis_keyhealth_exporter",
+		Description: "The health of the keys in Redis, for Prometheus",
+		Version:     o.Version,
+		Profiling:   "false",
+		Links: []toolkit.LandingLinks{
+			{Address: "/report", Text: "Report", Description: "what was found, for people"},
+			{Address: "/report.json", Text: "Report as JSON", Description: "the same for programs"},
+			{Address: o.TelemetryPath, Text: "Metrics", Description: "for Prometheus"},
+			{Address: "/-/healthy", Text: "Healthy", Description: "200 while the program runs"},
+			{Address: "/-/ready", Text: "Ready", Description: "200 once every node was scanned"},
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	reports := newReports(o)
+	mux := http.NewServeMux()
+	mux.Handle("GET /{$}", landing)
+	mux.Handle("GET "+o.TelemetryPath, metrics(o))
+	mux.HandleFunc("GET /report", reports.html)
+	mux.HandleFunc("GET /report.json", reports.json)
+	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintln(w, "healthy")
+	})
+	mux.HandleFunc("GET /-/ready", func(w http.ResponseWriter, _ *http.Request) {
+		for _, n := range o.Source.States() {
+			if n.Snapshot == nil {
+				http.Error(w, "not ready: the first cycle is not complete yet", http.StatusServiceUnavailable)
+				return
+			}
+		}
+		fmt.Fprintln(w, "ready")
+	})
+	return secured(mux), nil
+}
+
+func metrics(o Options) http.Handler {
+	return promhttp.InstrumentMetricHandler(o.Registerer, promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
+		ErrorLog:            scrapeLog{o.Logger},
+		MaxRequestsInFlight: maxScrapes,
+		EnableOpenMetrics:   true,
+		Registry:            o.Registerer,
+	}))
+}
+
+// NewServer bounds what a client may take of the server.
+func NewServer(handler http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           handler,
+		ReadHeaderTimeout: readHeaderTimeout,
+		ReadTimeout:       readTimeout,
+		WriteTimeout:      writeTimeout,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeaderBytes,
+	}
+}
+
+// secured adds headers that keep a key's name from ever becoming code.
+func secured(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Referrer-Policy", "no-referrer")
+		h.Set("Cache-Control", "no-store")
+		next.ServeHTTP(w, r)
+	})
+}
+
+type scrapeLog struct{ logger log.Logger }
+
+func (l scrapeLog) Println(v ...any) {
+	level.Error(l.logger).Log("msg", "scrape failed", "err", errors.New(fmt.Sprint(v...)))
+}

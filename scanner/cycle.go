@@ -1,0 +1,279 @@
+package scanner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"redis_keyhealth_exporter/internal/bigkeys"
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// maxDeniedKeys is how many keys may be closed to us by key patterns of the ACL
+// before a cycle gives up: SCAN names them all, and each probe of one would be
+// an entry in the server's ACL LOG.
+const maxDeniedKeys = 100
+
+// cycle is one walk over all databases of a node.
+type cycle struct {
+	*Scanner
+	started time.Time
+	first   Info // at the cycle's start
+	total   int64
+	names   int64 // that SCAN returned so far
+	denied  int   // keys that the ACL closes to us
+	busy    time.Duration
+	builder *snapshot.Builder
+	finds   *bigkeys.Finds
+
+	page       *Page
+	candidates []*keyspace.Key
+	index      []int // of the candidates, in page.Keys
+	problems   []fault.KeyProblem
+}
+
+func (c *cycle) run(ctx context.Context) error {
+	c.busy = c.pace.busy
+	c.state.begin(c.started)
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	first, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	c.first = first
+	c.total, _ = first.keys()
+	c.finds = c.tracker.Begin()
+	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, c.state.get().Snapshot, c.started)
+	c.page = &Page{Count: c.opts.Count}
+	selected := 0 // a connection begins in db 0
+	for _, db := range first.DBs {
+		if db.DB != selected {
+			if err := c.patiently(ctx, func() error { return c.session.Select(ctx, db.DB) }); err != nil {
+				return err
+			}
+			selected = db.DB
+		}
+		if err := c.walk(ctx, db); err != nil {
+			return err
+		}
+	}
+	last, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	c.publish(&last)
+	return nil
+}
+
+// walk scans one database from cursor 0 to cursor 0.
+func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
+	p := c.page
+	p.DB, p.Cursor, p.Scan, p.Keys = db.DB, 0, true, p.Keys[:0]
+	p.Facts = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL
+	if db.Expires == 0 {
+		p.Facts &^= keyspace.FactTTL // nothing expires: see judge
+	}
+	for {
+		if err := c.exchange(ctx); err != nil {
+			return err
+		}
+		if err := c.inspectCandidates(ctx); err != nil {
+			return err
+		}
+		if err := c.judge(db); err != nil {
+			return err
+		}
+		if !p.Scan {
+			return nil
+		}
+		c.names += int64(len(p.Next))
+		c.state.page(c, len(p.Next))
+		p.Keys, p.Next = p.Next, p.Keys[:0]
+		// An empty page says nothing; only cursor 0 ends a walk.
+		p.Cursor, p.Scan = p.NextCursor, p.NextCursor != 0
+		if err := c.breathe(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// exchange sends the page and charges its cost.
+func (c *cycle) exchange(ctx context.Context) error {
+	p := c.page
+	return c.patiently(ctx, func() error {
+		return c.charged(len(p.Keys), func() (int, error) {
+			err := c.session.Page(ctx, p)
+			return p.RoundTrips, err
+		})
+	})
+}
+
+// inspectCandidates fetches the length of the keys that are large enough to
+// break a rule which needs it: length commands touch LRU and LFU where the
+// server has no NO-TOUCH, so no other key pays.
+func (c *cycle) inspectCandidates(ctx context.Context) error {
+	p := c.page
+	c.candidates, c.index, c.problems = c.candidates[:0], c.index[:0], c.problems[:0]
+	for i := range p.Keys {
+		k := &p.Keys[i]
+		if p.Problems[i] == fault.Gone || !k.Has(keyspace.FactBytes|keyspace.FactType) {
+			continue
+		}
+		if _, ok := keyspace.LengthCommand(k.Type); ok && k.Bytes >= c.opts.Policy.Floor(k.Type) {
+			c.candidates, c.index = append(c.candidates, k), append(c.index, i)
+			c.problems = append(c.problems, fault.NoProblem)
+		}
+	}
+	if len(c.candidates) == 0 {
+		return nil
+	}
+	err := c.patiently(ctx, func() error {
+		return c.charged(0, func() (int, error) { return 1, c.session.Lengths(ctx, c.candidates, c.problems) })
+	})
+	for i, problem := range c.problems {
+		if problem != fault.NoProblem {
+			p.Problems[c.index[i]] = problem
+		}
+	}
+	return err
+}
+
+// judge hands the page's keys to the builder.
+func (c *cycle) judge(db snapshot.DBInfo) error {
+	p, now := c.page, time.Now()
+	var problems [fault.NumKeyProblems]uint64
+	for i := range p.Keys {
+		k := &p.Keys[i]
+		problems[p.Problems[i]]++
+		switch p.Problems[i] {
+		case fault.Gone, fault.Moved:
+			continue
+		case fault.KeyPermission:
+			if c.denied++; c.denied > maxDeniedKeys {
+				return fault.Newf(fault.Permission, "the ACL user may not read more than %d keys, %s among them: grant it all of them (%%R~*, or ~* before Redis 7)", maxDeniedKeys, k.Label())
+			}
+		}
+		if db.Expires == 0 && !k.Oversized() {
+			k.Known, k.TTL = k.Known|keyspace.FactTTL, keyspace.NoTTL
+		}
+		c.builder.Add(k, now)
+	}
+	c.state.problems(&problems)
+	return nil
+}
+
+// breathe sleeps when enough sleep is owed.
+func (c *cycle) breathe(ctx context.Context) error {
+	due := c.pace.due()
+	if due == 0 && time.Since(c.contacted) < contactEvery {
+		return ctxFault(ctx)
+	}
+	start := time.Now()
+	err := c.wait(ctx, due)
+	c.pace.slept(time.Since(start))
+	return err
+}
+
+// charged measures an exchange and hands its cost to the pacer.
+func (c *cycle) charged(names int, exchange func() (roundTrips int, err error)) error {
+	before := total(c.session.Sent())
+	start := time.Now()
+	trips, err := exchange()
+	c.pace.charge(time.Since(start), trips, names, int(total(c.session.Sent())-before))
+	return err
+}
+
+// publish makes the snapshot and hands it over, together with what it says of
+// big keys: a suspect cycle raises no event.
+func (c *cycle) publish(last *Info) {
+	now := time.Now()
+	coverage, suspect := coherence(&c.first, last, c.names)
+	s := c.builder.Finish(snapshot.Outcome{
+		Completed: now,
+		Suspect:   suspect,
+		Coverage:  coverage,
+		Available: available(c.session.Capabilities()),
+	})
+	if len(suspect) == 0 {
+		c.tracker.Commit(c.finds, now)
+	}
+	c.state.publish(c, s, c.tracker.View())
+	c.report.completed(c.state.id(), s, c.session.Capabilities())
+}
+
+// available derives the facts that could be had from the commands that were
+// allowed. A length is only asked of candidates, which MEMORY USAGE finds.
+func available(capabilities [keyspace.NumCommands]snapshot.Capability) keyspace.Available {
+	can := func(cmd keyspace.Command) bool { return capabilities[cmd] != snapshot.Denied }
+	var common keyspace.Facts
+	if can(keyspace.CmdMemoryUsage) {
+		common |= keyspace.FactBytes
+	}
+	if can(keyspace.CmdPTTL) {
+		common |= keyspace.FactTTL
+	}
+	if can(keyspace.CmdType) {
+		common |= keyspace.FactType
+	}
+	var facts keyspace.Available
+	for _, t := range keyspace.Types() {
+		facts[t] = common
+		if cmd, ok := keyspace.LengthCommand(t); ok && can(cmd) && common&keyspace.FactBytes != 0 {
+			facts[t] |= keyspace.FactLength
+		}
+	}
+	return facts
+}
+
+// maxDrift is how far the names seen may be from DBSIZE, beyond what expired.
+const maxDrift = 0.1
+
+// minDrift is the number of keys that may differ in any case: in a small
+// keyspace a handful of writes is more than 10 %.
+const minDrift = 100
+
+// coherence compares a cycle's names with the server's own counts and looks for
+// signs that the data was replaced under the walk.
+func coherence(first, last *Info, names int64) (coverage float64, suspect []string) {
+	if last.Flushes != first.Flushes {
+		suspect = append(suspect, "FLUSHALL, FLUSHDB or SWAPDB was called during the cycle")
+	}
+	if last.PrimaryLinkDown || first.PrimaryLinkDown {
+		suspect = append(suspect, "the replica has lost its primary, its data may be old")
+	}
+	before, known := first.keys()
+	after, alsoKnown := last.keys()
+	if !known || !alsoKnown {
+		return 1, suspect
+	}
+	size := max(before, after)
+	coverage = 1
+	if size > 0 {
+		coverage = float64(names) / float64(size)
+	}
+	went := max(0, last.ExpiredKeys-first.ExpiredKeys) + max(0, last.EvictedKeys-first.EvictedKeys)
+	slack := max(int64(maxDrift*float64(size)), minDrift)
+	if names+went < size-slack || names > size+slack+went {
+		suspect = append(suspect, fmt.Sprintf("%d names were seen where the server counts %d keys (%d expired or evicted meanwhile)", names, size, went))
+	}
+	return coverage, suspect
+}
+
+func ctxFault(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return fault.New(fault.Shutdown, err)
+	}
+	return nil
+}
+
+func total(counts [keyspace.NumCommands]uint64) uint64 {
+	var n uint64
+	for _, c := range counts {
+		n += c
+	}
+	return n
+}

@@ -1,0 +1,93 @@
+package scanner
+
+import (
+	"context"
+	"time"
+
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// Node is one Redis process that can be scanned. Package topology provides it.
+type Node interface {
+	ID() keyspace.NodeID
+	// Address is what is really dialled.
+	Address() string
+	// Open dials and greets the server. Errors are *fault.Error.
+	Open(ctx context.Context) (Session, error)
+	// Close interrupts what is in flight on every session, from any goroutine:
+	// cancelling a context does not end a read that has begun.
+	Close()
+}
+
+// Session is one connection, never silently replaced by another: a cursor dies
+// with its connection. It serves one goroutine. Errors are *fault.Error; after
+// one that is not fault.Busy the session is not used again.
+type Session interface {
+	// Ping returns the time of one round trip.
+	Ping(ctx context.Context) (time.Duration, error)
+	// Info asks for the server's state. Where INFO is denied, its Denied is set
+	// and only DBs is filled.
+	Info(ctx context.Context) (Info, error)
+	// Select changes the database.
+	Select(ctx context.Context, db int) error
+	// Page inspects keys and fetches the names of the next page.
+	Page(ctx context.Context, p *Page) error
+	// Lengths fetches the length of each key whose type is known, and sets
+	// problems beside them.
+	Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error
+	// Sent counts the commands sent since Open.
+	Sent() [keyspace.NumCommands]uint64
+	// Capabilities tells what was allowed and denied since Open. A command that
+	// is denied once is not sent again.
+	Capabilities() [keyspace.NumCommands]snapshot.Capability
+	Close()
+}
+
+// Page is one pipeline: probes of the keys, and last in it the SCAN that fetches
+// the next page, so that a page costs one round trip. The caller owns and
+// reuses it.
+type Page struct {
+	DB       int
+	Facts    keyspace.Facts     // to fetch of each key; FactLength is not among them
+	Keys     []keyspace.Key     // facts are filled in, in place
+	Problems []fault.KeyProblem // one for each key, set by the session
+
+	Scan   bool // send the SCAN, too
+	Cursor uint64
+	Count  int
+
+	Next       []keyspace.Key // names that the SCAN returned; an oversized one is cut
+	NextCursor uint64
+
+	RoundTrips int // pipelines that were sent: one for each 500 keys
+}
+
+// Info is what INFO tells of a server.
+type Info struct {
+	snapshot.ServerInfo
+	Denied bool
+
+	Cluster         bool // the server is part of a Redis Cluster
+	RunID           string
+	Loading         bool
+	PrimaryAddress  string // of a replica: host:port of its primary
+	PrimaryLinkDown bool   // of a replica
+	Syncing         bool   // of a replica: its data is being replaced
+	ExpiredKeys     int64  // since the server's start
+	EvictedKeys     int64
+	Flushes         int64 // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
+}
+
+// keys is the number of keys of all databases; false where a DBSIZE is missing.
+func (i *Info) keys() (int64, bool) {
+	var n int64
+	for _, db := range i.DBs {
+		if db.Keys < 0 {
+			return 0, false
+		}
+		n += db.Keys
+	}
+	return n, true
+}

@@ -1,0 +1,70 @@
+package scanner
+
+import (
+	"strings"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// logEvery is the least time between two lines about trouble of one node: a
+// server that is down for a day must not fill a disk.
+const logEvery = time.Minute
+
+// reporter is the one place that logs what happens to a node.
+type reporter struct {
+	logger     log.Logger
+	loggedAt   time.Time
+	suppressed int
+	troubled   bool   // a line about trouble is out, the one about its end is not
+	denied     string // commands, as last logged
+}
+
+// trouble logs a fault, what to do about it and when the next try is.
+func (r *reporter) trouble(id keyspace.NodeID, msg string, err error, next time.Duration) {
+	reason := fault.ReasonOf(err)
+	r.limited(id, "msg", msg, "reason", reason, "err", err, "advice", reason.Advice(), "next_try", next.Round(time.Millisecond))
+}
+
+// completed logs the end of trouble, and what of the cycle is doubtful or could
+// not be had.
+func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilities [keyspace.NumCommands]snapshot.Capability) {
+	if len(s.Suspect) > 0 {
+		r.limited(id, "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; "))
+	} else if r.troubled {
+		r.troubled = false
+		level.Info(r.logger).Log("msg", "scan works again", "target", id.Target, "node", id.Node)
+	}
+	if denied := deniedCommands(capabilities); denied != r.denied {
+		r.denied = denied
+		level.Info(r.logger).Log("msg", "commands that the server does not know or the user may not call; what needs them is left out",
+			"target", id.Target, "node", id.Node, "commands", denied, "see", "capability and rule_evaluated in the metrics")
+	}
+	level.Debug(r.logger).Log("msg", "cycle ended", "target", id.Target, "node", id.Node,
+		"duration", s.Completed.Sub(s.Started), "coverage", s.Coverage)
+}
+
+func (r *reporter) limited(id keyspace.NodeID, keyvals ...any) {
+	if !r.loggedAt.IsZero() && time.Since(r.loggedAt) < logEvery {
+		r.suppressed++
+		return
+	}
+	level.Warn(r.logger).Log(append(keyvals, "target", id.Target, "node", id.Node, "suppressed", r.suppressed)...)
+	r.loggedAt, r.suppressed, r.troubled = time.Now(), 0, true
+}
+
+// deniedCommands lists the commands that were denied.
+func deniedCommands(capabilities [keyspace.NumCommands]snapshot.Capability) string {
+	var denied []string
+	for cmd, capability := range capabilities {
+		if capability == snapshot.Denied {
+			denied = append(denied, keyspace.Command(cmd).String())
+		}
+	}
+	return strings.Join(denied, ",")
+}

@@ -1,0 +1,232 @@
+// Package scanner walks the keyspace of one Redis node in the background, for
+// ever and gently: a cycle is one complete SCAN of every database on one
+// connection. What it finds is published whole or not at all.
+package scanner
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/go-kit/log"
+
+	"redis_keyhealth_exporter/internal/bigkeys"
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// Options are the settings of a scan.
+type Options struct {
+	Policy           *policy.Policy
+	Interval         time.Duration // least time between the starts of two cycles
+	Count            int           // names per page
+	MaxDuty          float64       // share of one server core, above 0 and at most 1
+	MaxKeysPerSecond float64       // 0 = no limit
+	TopKeys          int           // length of a top list
+	Logger           log.Logger
+}
+
+const (
+	// contactEvery is how often the server is asked for its state while a cycle
+	// sleeps or waits for the next one, so that `up` is never older than 15 s.
+	contactEvery = 10 * time.Second
+
+	minBackoff = time.Second
+	maxBackoff = 15 * time.Second
+
+	// busyPatience is how long a page is held and tried again while a script
+	// blocks the server: the cursor stays valid on its connection.
+	busyPatience = 5 * time.Minute
+
+	// minCycleGap keeps an empty keyspace at --scan.interval=0s from turning
+	// into a storm of connections.
+	minCycleGap = 100 * time.Millisecond
+)
+
+// Scanner scans one node. Run belongs to one goroutine; State may be called
+// from any.
+type Scanner struct {
+	node    Node
+	opts    Options
+	state   *state
+	report  *reporter
+	tracker *bigkeys.Tracker
+	pace    pacer
+
+	session   Session // nil = none is open
+	runID     string  // of the process behind the session; "" = not known yet
+	contacted time.Time
+}
+
+// New makes a scanner of the node.
+func New(node Node, opts Options) *Scanner {
+	s := &Scanner{
+		node:    node,
+		opts:    opts,
+		tracker: bigkeys.New(),
+		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
+	}
+	s.state = newState(node, opts.Policy)
+	s.report = &reporter{logger: opts.Logger}
+	return s
+}
+
+// State is what is known of the node now.
+func (s *Scanner) State() snapshot.NodeState { return s.state.get() }
+
+// Run scans until ctx ends. The caller closes the node when ctx ends, so that
+// no read is waited for.
+func (s *Scanner) Run(ctx context.Context) {
+	defer s.closeSession()
+	backoff := minBackoff
+	for {
+		next := time.Now().Add(max(s.opts.Interval, minCycleGap))
+		err := s.RunCycle(ctx)
+		if err == nil {
+			backoff = minBackoff
+			// A contact that fails ends the waiting: the next cycle finds out what
+			// became of the server.
+			if err = s.wait(ctx, time.Until(next)); err != nil {
+				s.state.lost(err)
+			}
+		}
+		if err == nil {
+			continue
+		}
+		s.closeSession()
+		if ctx.Err() != nil {
+			return
+		}
+		pause := jitter(max(backoff, fault.ReasonOf(err).Wait()))
+		s.report.trouble(s.state.id(), "scan aborted", err, pause)
+		if s.sleep(ctx, pause) != nil {
+			return
+		}
+		backoff = min(2*backoff, maxBackoff)
+	}
+}
+
+// RunCycle makes one cycle. It publishes a snapshot and returns nil, or counts
+// why it was aborted, leaves the last snapshot as it is and returns a
+// *fault.Error.
+func (s *Scanner) RunCycle(ctx context.Context) error {
+	c := &cycle{Scanner: s, started: time.Now()}
+	err := c.run(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			// Whatever broke, broke because the node was closed.
+			err = fault.New(fault.Shutdown, ctx.Err())
+		}
+		s.state.aborted(fault.ReasonOf(err), err)
+	}
+	return err
+}
+
+// open replaces the session by a fresh one: a cursor must not outlive its
+// connection, and a new password shows at the next cycle.
+func (s *Scanner) open(ctx context.Context) error {
+	s.closeSession()
+	session, err := s.node.Open(ctx)
+	if err != nil {
+		return err
+	}
+	s.session, s.runID = session, ""
+	s.pace.leastPing = time.Hour // until the first PING
+	return nil
+}
+
+func (s *Scanner) closeSession() {
+	if s.session != nil {
+		s.session.Close()
+		s.state.endSession(s.session)
+		s.session = nil
+	}
+}
+
+// contact asks the server for its state, which refreshes `up` and what is exact
+// from INFO, and measures the round trip. It fails where a walk would find part
+// of the data only.
+func (s *Scanner) contact(ctx context.Context) (Info, error) {
+	ping, err := s.session.Ping(ctx)
+	if err != nil {
+		return Info{}, err
+	}
+	s.pace.leastPing = min(s.pace.leastPing, ping)
+	start := time.Now()
+	info, err := s.session.Info(ctx)
+	s.pace.charge(time.Since(start), 1, 0, 2)
+	if err != nil {
+		return Info{}, err
+	}
+	s.contacted = time.Now()
+	s.state.contacted(&info, s.session, s.pace.busy)
+	switch {
+	case info.Loading:
+		return info, fault.Newf(fault.NotReady, "the server is loading its data")
+	case info.Syncing:
+		return info, fault.Newf(fault.NotReady, "the replica is receiving its data")
+	case s.runID != "" && info.RunID != s.runID:
+		return info, fault.Newf(fault.Restarted, "run_id changed from %.8s to %.8s", s.runID, info.RunID)
+	}
+	s.runID = info.RunID
+	return info, nil
+}
+
+// look is a contact that waits for a script to end.
+func (s *Scanner) look(ctx context.Context) (info Info, err error) {
+	err = s.patiently(ctx, func() (err error) { info, err = s.contact(ctx); return err })
+	return info, err
+}
+
+// wait sleeps for d and keeps in contact meanwhile.
+func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
+	until := time.Now().Add(d)
+	for {
+		nap := min(time.Until(until), time.Until(s.contacted.Add(contactEvery)))
+		if err := s.sleep(ctx, nap); err != nil {
+			return err
+		}
+		if time.Since(s.contacted) >= contactEvery {
+			if _, err := s.look(ctx); err != nil {
+				return err
+			}
+		}
+		if !time.Now().Before(until) {
+			return nil
+		}
+	}
+}
+
+// patiently repeats what fails because a script blocks the server.
+func (s *Scanner) patiently(ctx context.Context, exchange func() error) error {
+	deadline := time.Now().Add(busyPatience)
+	for pause := minBackoff; ; pause = min(2*pause, maxBackoff) {
+		err := exchange()
+		if err == nil || fault.ReasonOf(err) != fault.Busy || time.Now().After(deadline) {
+			return err
+		}
+		s.state.busy(err)
+		s.report.trouble(s.state.id(), "scan held up", err, pause)
+		if err := s.sleep(ctx, pause); err != nil {
+			return err
+		}
+	}
+}
+
+// sleep returns a fault when ctx ends first.
+func (s *Scanner) sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(max(d, 0))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return fault.New(fault.Shutdown, ctx.Err())
+	case <-timer.C:
+		return nil
+	}
+}
+
+// jitter spreads d by ±20 %, so that a fleet does not come back in step.
+func jitter(d time.Duration) time.Duration {
+	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
+}

@@ -1,0 +1,165 @@
+package scanner
+
+import (
+	"sync"
+	"time"
+
+	"redis_keyhealth_exporter/internal/bigkeys"
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// state is what a scanner shows of itself. The scanner's goroutine writes it,
+// scrapes read it; the lock is held for the copy of a few values only.
+type state struct {
+	mu    sync.Mutex
+	now   snapshot.NodeState
+	sent  [keyspace.NumCommands]uint64 // by the sessions that have ended
+	known keyspace.NodeID              // as configured
+}
+
+func newState(node Node, p *policy.Policy) *state {
+	st := &state{known: node.ID()}
+	st.now.BigKeys = &bigkeys.View{}
+	st.now.Status = snapshot.Status{
+		Node:        node.ID(),
+		Info:        snapshot.ServerInfo{Address: node.Address()},
+		Evaluated:   make([]bool, len(p.Rules())),
+		Rules:       p.Rules(),
+		SampleRatio: 1,
+		DetailRatio: 1,
+	}
+	return st
+}
+
+func (st *state) get() snapshot.NodeState {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	return st.now
+}
+
+func (st *state) id() keyspace.NodeID { return st.get().Status.Node }
+
+func (st *state) update(change func(*snapshot.Status)) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	change(&st.now.Status)
+}
+
+// begin starts a cycle.
+func (st *state) begin(at time.Time) {
+	st.update(func(s *snapshot.Status) {
+		s.Scanning, s.Progress, s.CycleStarted = true, 0, at
+	})
+}
+
+// contacted takes over what INFO told. While it is denied, the last values go.
+func (st *state) contacted(info *Info, session Session, busy time.Duration) {
+	st.update(func(s *snapshot.Status) {
+		s.Up, s.LastFault = true, nil
+		s.Busy = busy
+		s.Info = info.ServerInfo
+		s.Node = st.known
+		if info.PrimaryAddress != "" {
+			s.Node.Node = info.PrimaryAddress
+		}
+		st.count(s, session)
+	})
+}
+
+// count takes over what a session sent and learnt. mu must be held.
+func (st *state) count(s *snapshot.Status, session Session) {
+	for i, n := range session.Sent() {
+		s.Commands[i] = st.sent[i] + n
+	}
+	for i, capability := range session.Capabilities() {
+		if capability != snapshot.Untried {
+			s.Capabilities[i] = capability
+		}
+	}
+}
+
+// endSession keeps the counts of a session that is closed.
+func (st *state) endSession(session Session) {
+	st.update(func(s *snapshot.Status) {
+		st.count(s, session)
+		st.sent = s.Commands
+	})
+}
+
+// page counts the names that a page brought.
+func (st *state) page(c *cycle, names int) {
+	st.update(func(s *snapshot.Status) {
+		s.Keys += uint64(names)
+		if c.total > 0 {
+			s.Progress = min(float64(c.names)/float64(c.total), 1)
+		}
+		st.effort(s, c)
+	})
+}
+
+// effort updates what the scan costs. mu must be held.
+func (st *state) effort(s *snapshot.Status, c *cycle) {
+	s.Busy = c.pace.busy
+	if wall := time.Since(c.started); wall > 0 {
+		s.Duty = float64(c.pace.busy-c.busy) / float64(wall)
+	}
+	st.count(s, c.session)
+}
+
+func (st *state) problems(n *[fault.NumKeyProblems]uint64) {
+	st.update(func(s *snapshot.Status) {
+		for i := range n {
+			s.KeyErrors[i] += n[i]
+		}
+	})
+}
+
+// busy counts a page that has to wait for a script.
+func (st *state) busy(err error) {
+	st.update(func(s *snapshot.Status) {
+		s.KeyErrors[fault.PageBusy]++
+		s.Up, s.LastFault, s.LastFaultAt = true, err, time.Now()
+	})
+}
+
+// lost notes that a contact between two cycles failed.
+func (st *state) lost(err error) {
+	st.update(func(s *snapshot.Status) {
+		s.Up = fault.ReasonOf(err).Answered()
+		s.LastFault, s.LastFaultAt = err, time.Now()
+	})
+}
+
+// aborted ends a cycle that failed.
+func (st *state) aborted(reason fault.Reason, err error) {
+	st.update(func(s *snapshot.Status) {
+		s.Scanning, s.Progress = false, 0
+		s.Cycles[snapshot.Aborted]++
+		s.Aborts[reason]++
+		s.Up = reason.Answered()
+		s.LastFault, s.LastFaultAt = err, time.Now()
+	})
+}
+
+// publish ends a cycle with its results.
+func (st *state) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) {
+	result := snapshot.Complete
+	if len(snap.Suspect) > 0 {
+		result = snapshot.Suspect
+	}
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := &st.now.Status
+	s.Scanning, s.Progress = false, 1
+	s.Cycles[result]++
+	s.CycleCompleted = snap.Completed
+	s.CycleDuration = snap.Completed.Sub(c.started)
+	s.Coverage = snap.Coverage
+	s.Evaluated = snap.Evaluated
+	st.effort(s, c)
+	st.now.Snapshot = snap
+	st.now.BigKeys = view
+}
