@@ -65,7 +65,7 @@ func families() []family {
 		{groupScan, "scan_detail_ratio", "Share of the keys whose type and TTL are asked for.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.DetailRatio })},
 		{groupScan, "scan_full_measure_seconds", "In which every key gets measured at the present pace; absent before anything is known of it.", gauge, perNode, nil, totals, sendFullMeasure},
 		{groupScan, "scan_busy_seconds_total", "Server time spent on this program, as estimated from round trips.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Busy.Seconds() })},
-		{groupScan, "scan_duty_ratio", "Server time spent ÷ wall time, of the running cycle or else the last one.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Duty })},
+		{groupScan, "scan_duty_ratio", "Server time spent on this program ÷ wall time, over the last seconds.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Duty })},
 		{groupScan, "capability", "1 = the command may be used, 0 = it is denied or unknown to the server; absent = not tried yet.", gauge, perNode, []string{"command"}, totals, sendCapabilities},
 		{groupScan, "rule_evaluated", "1 = the last complete cycle judged the rule; 0 = it could not, or the rule is not configured.", gauge, perNode, []string{"rule"}, totals, sendEvaluated},
 		{groupScan, "topology_nodes", "Nodes by role.", gauge, perTarget, []string{"role"}, totals, sendTopology},

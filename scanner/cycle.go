@@ -24,7 +24,6 @@ type cycle struct {
 	total   int64
 	names   int64 // that SCAN returned so far
 	denied  int   // keys that the ACL closes to us
-	busy    time.Duration
 	builder *snapshot.Builder
 	finds   *bigkeys.Finds
 
@@ -35,7 +34,6 @@ type cycle struct {
 }
 
 func (c *cycle) run(ctx context.Context) error {
-	c.busy = c.pace.busy
 	c.state.begin(c.started)
 	if err := c.open(ctx); err != nil {
 		return err

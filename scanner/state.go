@@ -18,10 +18,17 @@ type state struct {
 	now   snapshot.NodeState
 	sent  [keyspace.NumCommands]uint64 // by the sessions that have ended
 	known keyspace.NodeID              // as configured
+
+	dutySince time.Time // start of the stretch that the next duty is taken over
+	dutyBusy  time.Duration
 }
 
+// dutyStretch is the least time that a duty is taken over: a small keyspace is
+// walked in milliseconds, in which the server may well be all ours.
+const dutyStretch = 5 * time.Second
+
 func newState(node Node, p *policy.Policy) *state {
-	st := &state{known: node.ID()}
+	st := &state{known: node.ID(), dutySince: time.Now()}
 	st.now.BigKeys = &bigkeys.View{}
 	st.now.Status = snapshot.Status{
 		Node:        node.ID(),
@@ -59,13 +66,12 @@ func (st *state) begin(at time.Time) {
 func (st *state) contacted(info *Info, session Session, busy time.Duration) {
 	st.update(func(s *snapshot.Status) {
 		s.Up, s.LastFault = true, nil
-		s.Busy = busy
 		s.Info = info.ServerInfo
 		s.Node = st.known
 		if info.PrimaryAddress != "" {
 			s.Node.Node = info.PrimaryAddress
 		}
-		st.count(s, session)
+		st.effort(s, session, busy)
 	})
 }
 
@@ -96,17 +102,18 @@ func (st *state) page(c *cycle, names int) {
 		if c.total > 0 {
 			s.Progress = min(float64(c.names)/float64(c.total), 1)
 		}
-		st.effort(s, c)
+		st.effort(s, c.session, c.pace.busy)
 	})
 }
 
 // effort updates what the scan costs. mu must be held.
-func (st *state) effort(s *snapshot.Status, c *cycle) {
-	s.Busy = c.pace.busy
-	if wall := time.Since(c.started); wall > 0 {
-		s.Duty = float64(c.pace.busy-c.busy) / float64(wall)
+func (st *state) effort(s *snapshot.Status, session Session, busy time.Duration) {
+	s.Busy = busy
+	if now := time.Now(); now.Sub(st.dutySince) >= dutyStretch {
+		s.Duty = float64(busy-st.dutyBusy) / float64(now.Sub(st.dutySince))
+		st.dutySince, st.dutyBusy = now, busy
 	}
-	st.count(s, c.session)
+	st.count(s, session)
 }
 
 func (st *state) problems(n *[fault.NumKeyProblems]uint64) {
@@ -159,7 +166,7 @@ func (st *state) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) 
 	s.CycleDuration = snap.Completed.Sub(c.started)
 	s.Coverage = snap.Coverage
 	s.Evaluated = snap.Evaluated
-	st.effort(s, c)
+	st.effort(s, c.session, c.pace.busy)
 	st.now.Snapshot = snap
 	st.now.BigKeys = view
 }

@@ -51,7 +51,7 @@ type Status struct {
 	CycleCompleted time.Time
 	CycleDuration  time.Duration // of the last complete cycle
 	Coverage       float64       // of the last complete cycle
-	Duty           float64       // busy ÷ wall of the running cycle, else of the last one
+	Duty           float64       // busy ÷ wall, over the last seconds
 	SampleRatio    float64       // share of the keys whose bytes are measured in one cycle
 	DetailRatio    float64       // share of the keys whose type and TTL are asked for
 
