@@ -1,0 +1,221 @@
+package scanner
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-kit/log"
+	"github.com/go-kit/log/level"
+
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// fakeNode is a server in memory. Its hooks make trouble; nil = none.
+type fakeNode struct {
+	dbs      map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
+	info     Info                     // DBs are derived from dbs
+	pageTime time.Duration            // how long a page takes
+	rtt      time.Duration
+
+	onOpen func(ctx context.Context, n int) error // n counts from 1
+	onPage func(ctx context.Context, n int, p *Page) error
+	onInfo func(n int, info *Info) error
+	onPing func(ctx context.Context) error
+
+	opens, pages, infos, pings int
+	open                       int      // sessions
+	cursors                    []uint64 // of the SCANs
+	closed                     chan struct{}
+	closeOnce                  sync.Once
+}
+
+func newFake(keys ...keyspace.Key) *fakeNode {
+	n := &fakeNode{dbs: map[int][][]keyspace.Key{}, closed: make(chan struct{})}
+	n.info.RunID = "run-1"
+	n.info.Role = "primary"
+	for page := range slices.Chunk(keys, 100) {
+		n.dbs[0] = append(n.dbs[0], page)
+	}
+	return n
+}
+
+// small makes n healthy keys of db 0.
+func small(n int) []keyspace.Key {
+	keys := make([]keyspace.Key, n)
+	for i := range keys {
+		keys[i] = stringKey(0, fmt.Sprintf("user:%d", i), 100)
+	}
+	return keys
+}
+
+func stringKey(db int, name string, bytes int64) keyspace.Key {
+	return keyspace.Key{
+		DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name),
+		Type: keyspace.String, Bytes: bytes, Length: bytes - 60, TTL: time.Hour,
+	}
+}
+
+func (n *fakeNode) ID() keyspace.NodeID { return keyspace.NodeID{Target: "fake", Node: "fake:6379"} }
+func (n *fakeNode) Address() string     { return "fake:6379" }
+func (n *fakeNode) Close()              { n.closeOnce.Do(func() { close(n.closed) }) }
+
+func (n *fakeNode) Open(ctx context.Context) (Session, error) {
+	n.opens++
+	if n.onOpen != nil {
+		if err := n.onOpen(ctx, n.opens); err != nil {
+			return nil, err
+		}
+	}
+	n.open++
+	return &fakeSession{fakeNode: n}, nil
+}
+
+// hang is a read that only Close ends, as with a stopped server.
+func (n *fakeNode) hang() error {
+	<-n.closed
+	return fault.Newf(fault.ConnLost, "use of closed network connection")
+}
+
+type fakeSession struct {
+	*fakeNode
+	sent   [keyspace.NumCommands]uint64
+	db     int
+	closed bool
+}
+
+func (s *fakeSession) Ping(ctx context.Context) (time.Duration, error) {
+	s.pings++
+	s.sent[keyspace.CmdPing]++
+	time.Sleep(s.rtt)
+	if s.onPing != nil {
+		return s.rtt, s.onPing(ctx)
+	}
+	return s.rtt, nil
+}
+
+func (s *fakeSession) Info(context.Context) (Info, error) {
+	s.infos++
+	s.sent[keyspace.CmdInfo]++
+	info := s.info
+	for db := range 16 {
+		n := 0
+		for _, page := range s.dbs[db] {
+			n += len(page)
+		}
+		if n > 0 {
+			info.DBs = append(info.DBs, snapshot.DBInfo{DB: db, Keys: int64(n), Expires: int64(n)})
+		}
+	}
+	if s.onInfo != nil {
+		if err := s.onInfo(s.infos, &info); err != nil {
+			return Info{}, err
+		}
+	}
+	return info, nil
+}
+
+func (s *fakeSession) Select(_ context.Context, db int) error {
+	s.db = db
+	return nil
+}
+
+func (s *fakeSession) Page(ctx context.Context, p *Page) error {
+	s.pages++
+	p.RoundTrips = 1
+	p.Problems = p.Problems[:0]
+	time.Sleep(s.rtt)
+	if len(p.Keys) > 0 || p.Scan {
+		time.Sleep(s.pageTime)
+	}
+	for i := range p.Keys {
+		p.Keys[i].Known = p.Facts
+		p.Problems = append(p.Problems, fault.NoProblem)
+		s.sent[keyspace.CmdMemoryUsage]++
+	}
+	p.Next, p.NextCursor = p.Next[:0], 0
+	if p.Scan {
+		s.sent[keyspace.CmdScan]++
+		s.cursors = append(s.cursors, p.Cursor)
+		all := s.dbs[p.DB]
+		p.Next = append(p.Next, all[p.Cursor]...)
+		if next := p.Cursor + 1; next < uint64(len(all)) {
+			p.NextCursor = next
+		}
+	}
+	if s.onPage != nil {
+		return s.onPage(ctx, s.pages, p)
+	}
+	return nil
+}
+
+func (s *fakeSession) Lengths(_ context.Context, keys []*keyspace.Key, _ []fault.KeyProblem) error {
+	for _, k := range keys {
+		k.Known |= keyspace.FactLength
+		s.sent[keyspace.CmdStrlen]++
+	}
+	return nil
+}
+
+func (s *fakeSession) Sent() [keyspace.NumCommands]uint64 { return s.sent }
+
+func (s *fakeSession) Capabilities() [keyspace.NumCommands]snapshot.Capability {
+	return [keyspace.NumCommands]snapshot.Capability{}
+}
+
+func (s *fakeSession) Close() {
+	if !s.closed {
+		s.closed = true
+		s.open--
+	}
+}
+
+// testOptions never sleep for the load budget.
+func testOptions(t *testing.T) (Options, *logBuffer) {
+	t.Helper()
+	rules, err := policy.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	buf := &logBuffer{}
+	return Options{
+		Policy: rules, Interval: time.Minute, Count: 100, MaxDuty: 1, TopKeys: 5,
+		Logger: level.NewFilter(log.NewLogfmtLogger(buf), level.AllowInfo()),
+	}, buf
+}
+
+type logBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
+}
+
+// run starts a scanner as the supervisor does and returns what ends it.
+func run(opts Options, node *fakeNode) (*Supervisor, func()) {
+	sup := NewSupervisor([]Node{node}, opts)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		sup.Run(ctx)
+	}()
+	return sup, func() { cancel(); <-done }
+}
