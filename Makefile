@@ -43,9 +43,9 @@ fmt: ## format the code
 generate: ## write the generated docs and golden files anew
 	go test ./collector ./internal/policy -run 'TestDocs|TestGolden' -update
 
-demo: build ## show the exporter at work on a Redis of its own
+demo: ## show the exporter at work on a Redis of its own
 	@scripts/install-tools.sh redis-server
-	go build -o bin/demo ./internal/demo
+	@CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(GO_LDFLAGS)' -o bin/demo ./internal/demo
 	@exec bin/demo
 
 fuzz: ## run every fuzz test for FUZZTIME (20s)

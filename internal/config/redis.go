@@ -8,30 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
-	"strings"
 )
-
-const (
-	defaultPort = "6379"
-
-	// maxPasswordBytes bounds a password file: who names a device or a log by
-	// mistake is told so.
-	maxPasswordBytes = 64 << 10
-)
-
-// Secret is text that never prints.
-type Secret string
-
-// String hides the secret from fmt, logs and errors.
-func (Secret) String() string { return "<secret>" }
-
-// GoString hides the secret from %#v.
-func (Secret) GoString() string { return "<secret>" }
-
-// MarshalText hides the secret from JSON and YAML.
-func (Secret) MarshalText() ([]byte, error) { return []byte("<secret>"), nil }
 
 // RedisFlags are the --redis.* flags as given.
 type RedisFlags struct {
@@ -49,12 +26,12 @@ type Redis struct {
 	TLS     *tls.Config // nil = plain text
 
 	passwordFile string
-	password     Secret
+	password     *Secret // see Secret
 }
 
 // Validate checks the flags and reads the files that they name.
 func (f RedisFlags) Validate() (Redis, error) {
-	r := Redis{User: f.User, passwordFile: f.PasswordFile, password: f.Password}
+	r := Redis{User: f.User, passwordFile: f.PasswordFile, password: &f.Password}
 	scheme, err := r.parseAddress(f.Addr)
 	if err != nil {
 		return Redis{}, fmt.Errorf("--redis.addr: %w", err)
@@ -62,8 +39,11 @@ func (f RedisFlags) Validate() (Redis, error) {
 	if r.Target = f.Name; r.Target == "" {
 		r.Target = r.Address
 	}
+	if !validName(r.Target) {
+		return Redis{}, fmt.Errorf("--redis.name: %w", errName)
+	}
 	if f.PasswordFile != "" {
-		if _, err := r.Password(); err != nil {
+		if _, err := readPassword(f.PasswordFile); err != nil {
 			return Redis{}, fmt.Errorf("--redis.password-file: %w", err)
 		}
 	}
@@ -75,7 +55,7 @@ func (f RedisFlags) Validate() (Redis, error) {
 			return Redis{}, err
 		}
 	} else if name := f.anyTLSFlag(); name != "" {
-		return Redis{}, fmt.Errorf("%s: has no effect without TLS: write --redis.addr=rediss://%s", name, r.Address)
+		return Redis{}, fmt.Errorf("%s: has no effect without TLS: write --redis.addr=rediss://host:port", name)
 	}
 	return r, nil
 }
@@ -83,81 +63,13 @@ func (f RedisFlags) Validate() (Redis, error) {
 // Password is read anew for each connection, so that a rotated one is taken up
 // without a restart. Trailing line ends are not part of it.
 func (r *Redis) Password() (Secret, error) {
-	if r.passwordFile == "" {
-		return r.password, nil
+	if r.passwordFile != "" {
+		return readPassword(r.passwordFile)
 	}
-	info, err := os.Stat(r.passwordFile)
-	if err != nil {
-		return "", err
+	if r.password == nil {
+		return "", nil
 	}
-	if info.Size() > maxPasswordBytes || info.IsDir() {
-		return "", fmt.Errorf("%s: is no file of at most %d bytes", r.passwordFile, maxPasswordBytes)
-	}
-	content, err := os.ReadFile(r.passwordFile)
-	if err != nil {
-		return "", err
-	}
-	return Secret(strings.TrimRight(string(content), "\r\n")), nil
-}
-
-// parseAddress reads redis://, rediss://, unix:// and plain host:port. What it
-// says of a bad address never repeats one that may hold a password.
-func (r *Redis) parseAddress(addr string) (scheme string, err error) {
-	if strings.Contains(addr, "@") {
-		return "", errors.New("must not hold a user or password: use --redis.user and --redis.password-file")
-	}
-	scheme, rest, ok := strings.Cut(addr, "://")
-	if !ok {
-		scheme, rest = "redis", addr
-	}
-	switch scheme {
-	case "unix":
-		if !strings.HasPrefix(rest, "/") {
-			return "", fmt.Errorf("%q: the socket's path must be absolute, as in unix:///run/redis.sock", addr)
-		}
-		r.Network, r.Address = "unix", rest
-		return scheme, nil
-	case "redis", "rediss":
-	default:
-		return "", fmt.Errorf("%q: unknown scheme %q, use redis://, rediss:// (TLS), unix:// or host:port", addr, scheme)
-	}
-	if strings.Contains(rest, ",") {
-		return "", fmt.Errorf("%q: takes one address; run one exporter for each server", addr)
-	}
-	rest = strings.TrimSuffix(rest, "/")
-	if strings.ContainsAny(rest, "/?") {
-		return "", fmt.Errorf("%q: takes no path or query, every database is scanned", addr)
-	}
-	host, port, err := splitHostPort(rest)
-	if err != nil {
-		return "", fmt.Errorf("%q: %w", addr, err)
-	}
-	r.Network, r.Address = "tcp", net.JoinHostPort(host, port)
-	return scheme, nil
-}
-
-func splitHostPort(s string) (host, port string, err error) {
-	if s == "" {
-		return "", "", errors.New("the host is missing, as in redis://127.0.0.1:6379")
-	}
-	bare := strings.Trim(s, "[]")
-	if net.ParseIP(bare) != nil || !strings.Contains(s, ":") {
-		return bare, defaultPort, nil
-	}
-	host, port, err = net.SplitHostPort(s)
-	if err != nil {
-		return "", "", errors.New("is no host:port")
-	}
-	if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
-		return "", "", fmt.Errorf("the port %q is no number from 1 to 65535", port)
-	}
-	if host == "" {
-		host = "127.0.0.1"
-	}
-	if strings.ContainsAny(host, " \t\r\n\"'\\") {
-		return "", "", errors.New("is no host:port")
-	}
-	return host, port, nil
+	return *r.password, nil
 }
 
 func (f RedisFlags) anyTLSFlag() string {
@@ -179,14 +91,14 @@ func (f RedisFlags) anyTLSFlag() string {
 func (f RedisFlags) tlsConfig(address string) (*tls.Config, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, fmt.Errorf("--redis.addr: %w", err)
+		return nil, fmt.Errorf("--redis.addr: %w", errHostPort)
 	}
 	cfg := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host}
 	if f.TLSServerName != "" {
 		cfg.ServerName = f.TLSServerName
 	}
 	if f.TLSCAFile != "" {
-		pem, err := os.ReadFile(f.TLSCAFile)
+		pem, err := readFile(f.TLSCAFile, maxPEMBytes)
 		if err != nil {
 			return nil, fmt.Errorf("--redis.tls-ca-file: %w", err)
 		}
@@ -199,11 +111,27 @@ func (f RedisFlags) tlsConfig(address string) (*tls.Config, error) {
 		return nil, errors.New("--redis.tls-cert-file and --redis.tls-key-file: give both or none")
 	}
 	if f.TLSCertFile != "" {
-		cert, err := tls.LoadX509KeyPair(f.TLSCertFile, f.TLSKeyFile)
+		cert, err := f.clientCertificate()
 		if err != nil {
-			return nil, fmt.Errorf("--redis.tls-cert-file, --redis.tls-key-file: %w", err)
+			return nil, err
 		}
 		cfg.Certificates = []tls.Certificate{cert}
 	}
 	return cfg, nil
+}
+
+func (f RedisFlags) clientCertificate() (tls.Certificate, error) {
+	cert, err := readFile(f.TLSCertFile, maxPEMBytes)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("--redis.tls-cert-file: %w", err)
+	}
+	key, err := readFile(f.TLSKeyFile, maxPEMBytes)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("--redis.tls-key-file: %w", err)
+	}
+	pair, err := tls.X509KeyPair(cert, key)
+	if err != nil {
+		return tls.Certificate{}, fmt.Errorf("--redis.tls-cert-file and --redis.tls-key-file: %w", err)
+	}
+	return pair, nil
 }

@@ -1,0 +1,68 @@
+package config
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestScanBounds(t *testing.T) {
+	t.Parallel()
+	week := 7 * 24 * time.Hour
+	for _, c := range []struct {
+		flag        string
+		set         func(*Scan, float64)
+		fine, wrong []float64
+	}{
+		{
+			"--scan.interval", func(s *Scan, v float64) { s.Interval = time.Duration(v) },
+			[]float64{0, 1, float64(week)},
+			[]float64{-1, float64(week + time.Microsecond), math.MinInt64},
+		},
+		{
+			"--scan.count", func(s *Scan, v float64) { s.Count = int(v) },
+			[]float64{1, 100, 500},
+			[]float64{0, 501, -1},
+		},
+		{
+			"--scan.max-duty", func(s *Scan, v float64) { s.MaxDuty = v },
+			[]float64{math.SmallestNonzeroFloat64, 0.05, 1},
+			[]float64{0, -0.1, math.Nextafter(1, 2), math.Inf(1), math.NaN()},
+		},
+		{
+			"--scan.max-keys-per-second", func(s *Scan, v float64) { s.MaxKeysPerSecond = v },
+			[]float64{0, 0.5, 1e9},
+			[]float64{-1, math.Nextafter(1e9, 2e9), math.Inf(1), math.Inf(-1), math.NaN()},
+		},
+		{
+			"--top.keys", func(s *Scan, v float64) { s.TopKeys = int(v) },
+			[]float64{0, 20, 100},
+			[]float64{-1, 101},
+		},
+		{
+			"--metrics.max-series", func(s *Scan, v float64) { s.MaxSeries = int(v) },
+			[]float64{1000, 20000},
+			[]float64{999, 0, -1},
+		},
+	} {
+		for _, v := range c.fine {
+			s := defaults()
+			c.set(&s, v)
+			if err := s.Validate(); err != nil {
+				t.Errorf("%s=%v: %v", c.flag, v, err)
+			}
+		}
+		for _, v := range c.wrong {
+			s := defaults()
+			c.set(&s, v)
+			if err := s.Validate(); err == nil || !strings.HasPrefix(err.Error(), c.flag+": ") {
+				t.Errorf("%s=%v: %v", c.flag, v, err)
+			}
+		}
+	}
+}
+
+func defaults() Scan {
+	return Scan{Interval: time.Minute, Count: 100, MaxDuty: 0.05, TopKeys: 20, MaxSeries: 20000}
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"redis_keyhealth_exporter/internal/web"
+)
+
+const (
+	maxLargest = 8  // keys in the list of the largest
+	maxName    = 48 // characters of a name that are shown
+)
+
+// summary is what was found, for a terminal of 100 columns. Names come last in
+// their lines: not every character is one column wide.
+func summary(node *web.NodeReport) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "The first cycle took %.1f s and saw %s keys of %s: %d are big, %d of them critical.\n\n",
+		node.Duration, count(node.Keys), bytes(node.Bytes), node.BigKeys, node.CriticalKeys)
+	writeRules(&b, node)
+	writeLargest(&b, node)
+	fmt.Fprintf(&b, "%-11s%9s  %s\n", "Database", "Keys", "Without TTL")
+	for _, db := range node.Databases {
+		fmt.Fprintf(&b, "%-11s%9s%13s\n", db.DB, count(float64(db.Keys)), count(float64(db.WithoutTTL)))
+	}
+	return b.String()
+}
+
+func writeRules(b *strings.Builder, node *web.NodeReport) {
+	fmt.Fprintf(b, "%-27s%-11s%7s  %s\n", "Rule", "Level", "Keys", "The largest of them")
+	for _, r := range node.Rules {
+		fmt.Fprintf(b, "%-27s%-11s%7s", r.ID, r.Level, count(r.Keys))
+		if len(r.Examples) > 0 {
+			fmt.Fprintf(b, "  %s %s", r.Examples[0].DB, shortened(r.Examples[0].Key))
+		}
+		b.WriteByte('\n')
+	}
+	for _, id := range node.NotEvaluated {
+		fmt.Fprintf(b, "%-38s%7s  not evaluated: it is not configured\n", id, "–")
+	}
+	b.WriteByte('\n')
+}
+
+func writeLargest(b *strings.Builder, node *web.NodeReport) {
+	fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s\n", "Type", "Size", "Elements", "TTL", "The largest keys")
+	for _, k := range node.TopBytes[:min(len(node.TopBytes), maxLargest)] {
+		elements, ttl := "–", "none"
+		for _, e := range node.TopElements {
+			if e.DB == k.DB && e.Key == k.Key {
+				elements = count(float64(e.Length))
+			}
+		}
+		if k.Expires != nil {
+			ttl = fmt.Sprintf("%.0f days", time.Until(*k.Expires).Hours()/24)
+		}
+		fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s %s\n", k.Type, bytes(float64(k.Bytes)), elements, ttl, k.DB, shortened(k.Key))
+	}
+	b.WriteByte('\n')
+}
+
+// shortened cuts what would not fit into a line.
+func shortened(label string) string {
+	if runes := []rune(label); len(runes) > maxName {
+		return string(runes[:maxName-1]) + "…"
+	}
+	return label
+}
+
+// describe tells a key's type and size.
+func describe(k *web.KeyReport) string {
+	if k.Length < 0 || k.Type == "string" {
+		return fmt.Sprintf("%s of %s", k.Type, bytes(float64(k.Bytes)))
+	}
+	return fmt.Sprintf("%s of %s elements and %s", k.Type, count(float64(k.Length)), bytes(float64(k.Bytes)))
+}
+
+// count groups thousands; "–" = not known.
+func count(n float64) string {
+	if n < 0 {
+		return "–"
+	}
+	s := strconv.FormatFloat(n, 'f', 0, 64)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+func bytes(n float64) string {
+	switch {
+	case n < 0:
+		return "–"
+	case n < kib:
+		return fmt.Sprintf("%.0f B", n)
+	case n < mib:
+		return fmt.Sprintf("%.1f KiB", n/kib)
+	}
+	return fmt.Sprintf("%.1f MiB", n/mib)
+}
