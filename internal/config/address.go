@@ -104,8 +104,9 @@ func unbracket(s string) (string, bool) {
 }
 
 func isIP(s string) bool {
-	_, err := netip.ParseAddr(s)
-	return err == nil
+	ip, err := netip.ParseAddr(s)
+	// A zone is the name of an interface; netip takes any text for one.
+	return err == nil && (ip.Zone() == "" || isHostname(ip.Zone()))
 }
 
 func isHostname(s string) bool {

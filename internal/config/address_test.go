@@ -103,6 +103,7 @@ func TestBadAddress(t *testing.T) {
 		{"c\u202eache", errHostPort},
 		{"c\xffache:1", errHostPort},
 		{"$(cache)", errHostPort},
+		{"::%[", errHostPort},
 	} {
 		_, err := RedisFlags{Addr: c.addr}.Validate()
 		if !errors.Is(err, c.want) {

@@ -19,7 +19,7 @@ const (
 func summary(node *web.NodeReport) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The first cycle took %.1f s and saw %s keys of %s: %d are big, %d of them critical.\n\n",
-		node.Duration, count(node.Keys), bytes(node.Bytes), node.BigKeys, node.CriticalKeys)
+		node.Duration, count(node.Keys), size(node.Bytes), node.BigKeys, node.CriticalKeys)
 	writeRules(&b, node)
 	writeLargest(&b, node)
 	fmt.Fprintf(&b, "%-11s%9s  %s\n", "Database", "Keys", "Without TTL")
@@ -56,7 +56,7 @@ func writeLargest(b *strings.Builder, node *web.NodeReport) {
 		if k.Expires != nil {
 			ttl = fmt.Sprintf("%.0f days", time.Until(*k.Expires).Hours()/24)
 		}
-		fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s %s\n", k.Type, bytes(float64(k.Bytes)), elements, ttl, k.DB, shortened(k.Key))
+		fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s %s\n", k.Type, size(float64(k.Bytes)), elements, ttl, k.DB, shortened(k.Key))
 	}
 	b.WriteByte('\n')
 }
@@ -72,9 +72,9 @@ func shortened(label string) string {
 // describe tells a key's type and size.
 func describe(k *web.KeyReport) string {
 	if k.Length < 0 || k.Type == "string" {
-		return fmt.Sprintf("%s of %s", k.Type, bytes(float64(k.Bytes)))
+		return fmt.Sprintf("%s of %s", k.Type, size(float64(k.Bytes)))
 	}
-	return fmt.Sprintf("%s of %s elements and %s", k.Type, count(float64(k.Length)), bytes(float64(k.Bytes)))
+	return fmt.Sprintf("%s of %s elements and %s", k.Type, count(float64(k.Length)), size(float64(k.Bytes)))
 }
 
 // count groups thousands; "–" = not known.
@@ -89,7 +89,7 @@ func count(n float64) string {
 	return s
 }
 
-func bytes(n float64) string {
+func size(n float64) string {
 	switch {
 	case n < 0:
 		return "–"

@@ -2,11 +2,16 @@ package policy
 
 import "redis_keyhealth_exporter/internal/keyspace"
 
-// minElementBytes is what the smallest element costs in MEMORY USAGE: a small
-// integer in a listpack or intset takes two bytes. (Measured: 1001 small
-// integers in a list take 2,176 bytes.) A quicklist that compresses its inner
-// nodes and holds nothing but repetitions could take less.
-const minElementBytes = 2
+// What the smallest element costs in MEMORY USAGE. A small integer in a listpack
+// or intset takes two bytes (measured: 1001 of them in a list take 2,176). An
+// entry of a stream is at least five of those: flags, time, sequence, a value
+// and its own length; its listpack is preallocated at 4 KiB, so that with two
+// bytes every small stream would be a candidate. A quicklist that compresses its
+// inner nodes and holds nothing but repetitions could take less.
+const (
+	minElementBytes     = 2
+	minStreamEntryBytes = 5 * minElementBytes
+)
 
 // ManyElements judges the number of elements, which O(N) commands pay for.
 type ManyElements struct {
@@ -19,6 +24,10 @@ func (r *ManyElements) Check(k *keyspace.Key) Severity {
 }
 
 // Floor is what that many of the smallest elements take.
-func (r *ManyElements) Floor(keyspace.Type) int64 {
-	return minElementBytes * min(r.Warning, r.Critical)
+func (r *ManyElements) Floor(t keyspace.Type) int64 {
+	each := int64(minElementBytes)
+	if t == keyspace.Stream {
+		each = minStreamEntryBytes
+	}
+	return each * min(r.Warning, r.Critical)
 }

@@ -204,7 +204,10 @@ func TestFloors(t *testing.T) {
 			typ := keyspace.Types()[rng.IntN(keyspace.NumTypes)]
 			length := rng.Int64N(20_000)
 			least := length // a string takes its bytes
-			if typ.Collection() {
+			switch {
+			case typ == keyspace.Stream:
+				least = minStreamEntryBytes * length
+			case typ.Collection():
 				least = minElementBytes * length
 			}
 			k := sized(typ, least+rng.Int64N(1+least), length, time.Hour)
@@ -218,7 +221,7 @@ func TestFloors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for typ, want := range map[keyspace.Type]int64{
-		keyspace.String: 10<<10 + 1, keyspace.Hash: 2000, keyspace.Stream: 2000,
+		keyspace.String: 10<<10 + 1, keyspace.Hash: 2000, keyspace.Stream: 10_000,
 		keyspace.Module: 1<<20 + 1, keyspace.Unknown: 2000,
 	} {
 		if got := p.Floor(typ); got != want {
