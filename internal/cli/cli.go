@@ -4,11 +4,9 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/prometheus/common/version"
@@ -25,8 +23,9 @@ const (
 )
 
 const (
-	program     = "redis_keyhealth_exporter"
-	defaultPort = ":10121"
+	program        = "redis_keyhealth_exporter"
+	defaultCommand = "serve"
+	defaultPort    = ":10121"
 )
 
 // flags is the command line as given.
@@ -36,24 +35,22 @@ type flags struct {
 	log       config.Log
 	web       *web.FlagConfig
 	telemetry string
+
+	given map[string]*bool // by flag: it stands on the command line
 }
 
 // Run is the program. It ends when ctx does and returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f, app := commandLine(stdout)
-	ended := false // by --help or --version
-	app.Terminate(func(int) { ended = true })
-	_, err := app.Parse(args)
+	ended, err := parse(app, args)
 	if ended {
 		return exitOK
 	}
-	if err != nil {
-		err = fmt.Errorf("%w; see --help", err)
-	} else {
+	if err == nil {
 		err = serve(ctx, f, stderr)
 	}
-	if err != nil && !errors.Is(err, context.Canceled) {
-		fmt.Fprintf(stderr, "%s: %s\n", program, oneLine(err))
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %s\n", program, f.blame(err))
 		return exitConfig
 	}
 	return exitOK
@@ -61,12 +58,12 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // commandLine declares every flag.
 func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
-	f := &flags{}
+	f := &flags{given: map[string]*bool{}}
 	app := kingpin.New(program, "A Prometheus exporter that watches over the health of the keys in Redis: big keys, missing TTLs, bad names. It walks the keyspace gently in the background and never writes.")
-	app.UsageWriter(stdout).ErrorWriter(stdout)
+	app.UsageWriter(stdout).ErrorWriter(io.Discard) // Run tells of errors
 	app.HelpFlag.Short('h')
 	app.Version(version.Print(program)).VersionFlag.Short('V')
-	app.Command("serve", "Scan and expose metrics (default).").Default()
+	app.Command(defaultCommand, "Scan and expose metrics (default).")
 
 	app.Flag("redis.addr", "The server to scan: redis://host:port, rediss://host:port (TLS), unix:///path or host:port.").
 		Default("redis://127.0.0.1:6379").StringVar(&f.redis.Addr)
@@ -91,18 +88,12 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("log.format", "logfmt or json.").Default("logfmt").EnumVar(&f.log.Format, "logfmt", "json")
 
 	for _, flag := range app.Model().Flags {
-		if flag.Name != "help" && flag.Name != "version" {
-			app.GetFlag(flag.Name).Envar(envar(flag.Name))
+		if flag.Name == "help" || flag.Name == "version" {
+			continue
 		}
+		f.given[flag.Name] = new(bool)
+		app.GetFlag(flag.Name).Envar(envar(flag.Name)).IsSetByUser(f.given[flag.Name]).SetValue(named{flag.Value, flag.Name})
 	}
 	f.redis.Password = config.Secret(os.Getenv("REDIS_PASSWORD"))
 	return f, app
 }
-
-// envar is a flag's environment variable: --scan.max-duty is SCAN_MAX_DUTY.
-func envar(flag string) string {
-	return strings.ToUpper(strings.NewReplacer(".", "_", "-", "_").Replace(flag))
-}
-
-// oneLine keeps an error on one line, whatever library it comes from.
-func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

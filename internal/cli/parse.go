@@ -16,23 +16,22 @@ import (
 // or a password may begin so, and what it reads ends up in errors.
 func init() { kingpin.EnableFileExpansion = false }
 
-var (
-	errArgument = errors.New("unexpected argument: settings are flags, such as --redis.addr=host:port; see --help")
-	errUnknown  = errors.New("unknown flag: two dashes, and an equals sign before the value; see --help")
-)
+var errArgument = errors.New("unexpected argument: settings are flags, such as --redis.addr=host:port; see --help")
 
-// done is what stands for the exit that kingpin asks for.
-type done struct{}
+// done stands for the exit that kingpin asks for.
+type done struct{ status int }
 
 // parse fills in the flags; ended tells that --help or --version was all.
 func parse(app *kingpin.Application, args []string) (ended bool, err error) {
 	// kingpin counts on the exit: it goes on with a half parsed line otherwise.
-	app.Terminate(func(int) { panic(done{}) })
+	app.Terminate(func(status int) { panic(done{status}) })
 	defer func() {
 		switch p := recover(); p {
 		case nil:
-		case done{}:
+		case done{exitOK}:
 			ended = true
+		case done{1}: // of "help" for what there is not
+			err = errArgument
 		default:
 			panic(p)
 		}
@@ -44,24 +43,37 @@ func parse(app *kingpin.Application, args []string) (ended bool, err error) {
 		args = append(slices.Clone(args), defaultCommand)
 	}
 	_, err = app.Parse(args)
-	return false, plain(line, err)
+	return false, plain(err)
 }
 
 func asksHelp(app *kingpin.Application, line *kingpin.ParseContext) bool {
 	return slices.ContainsFunc(line.Elements, func(e *kingpin.ParseElement) bool { return e.Clause == app.HelpFlag })
 }
 
-// plain keeps stray arguments out of an error: the one most often forgotten is
-// the name of the flag before an address, and it may hold a password.
-func plain(line *kingpin.ParseContext, err error) error {
+// plain words kingpin's errors anew that repeat what was not understood: what is
+// most often forgotten is the name of the flag before an address, and that may
+// hold a password.
+func plain(err error) error {
 	if err == nil {
 		return nil
 	}
-	if text := err.Error(); strings.HasPrefix(text, "unexpected ") || strings.HasPrefix(text, "expected command") {
+	text := err.Error()
+	if strings.HasPrefix(text, "unexpected ") || strings.HasPrefix(text, "expected command") {
 		return errArgument
 	}
-	return err
+	if name, ok := strings.CutPrefix(text, "unknown long flag '"); ok {
+		if end := strings.IndexFunc(name, func(c rune) bool { return !strings.ContainsRune(flagCharacters, c) }); end >= 0 {
+			name = name[:end]
+		}
+		return fmt.Errorf("unknown flag %s; see --help", name)
+	}
+	if strings.HasPrefix(text, "unknown short flag") {
+		return fmt.Errorf("%s: names of flags begin with two dashes; see --help", text)
+	}
+	return fmt.Errorf("%w; see --help", err)
 }
+
+const flagCharacters = "abcdefghijklmnopqrstuvwxyz0123456789.-"
 
 // named makes the errors of a flag's value name the flag, which kingpin's own
 // leave out.
@@ -114,7 +126,10 @@ func envar(flag string) string {
 // their environment variables where these are what there is to mend.
 func (f *flags) blame(err error) string {
 	text := oneLine(err)
-	head, rest, _ := strings.Cut(text, ":")
+	head, rest, named := strings.Cut(text, ": ")
+	if !named {
+		return text
+	}
 	words := strings.Fields(head)
 	for i, word := range words {
 		name := strings.TrimPrefix(word, "--")
@@ -122,7 +137,7 @@ func (f *flags) blame(err error) string {
 			words[i] = envar(name) + " (" + word + ")"
 		}
 	}
-	return strings.Join(words, " ") + ":" + rest
+	return strings.Join(words, " ") + ": " + rest
 }
 
 // oneLine keeps an error on one line, whatever library it comes from.

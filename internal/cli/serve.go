@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -49,11 +50,6 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	logger, undecorated := newLoggers(f.log, stderr)
 	topology.RouteLogs(logger)
-	level.Info(logger).Log("msg", "starting "+program, "version", version.Info(), "target", redis.Target, "address", redis.Address)
-	if os.Geteuid() == 0 {
-		level.Warn(logger).Log("msg", "running as root: nothing here needs it")
-	}
-
 	supervisor := scanner.NewSupervisor([]scanner.Node{topology.Standalone(redis)}, scanner.Options{
 		Policy:           rules,
 		Interval:         f.scan.Interval,
@@ -82,24 +78,39 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	return run(ctx, handler, f, supervisor, func(server *http.Server) error {
+	server := web.NewServer(handler, logger)
+	return run(ctx, server, func() error {
 		return toolkit.ListenAndServe(server, f.web, gokitslog.New(undecorated, slogLevel(f.log)))
+	}, func(ctx context.Context) {
+		level.Info(logger).Log("msg", "scanning", "version", version.Info(), "target", redis.Target, "address", redis.Address)
+		if os.Geteuid() == 0 {
+			level.Warn(logger).Log("msg", "running as root: nothing here needs it")
+		}
+		supervisor.Run(ctx)
+		level.Info(logger).Log("msg", "shutting down")
 	})
 }
 
-// run owns the program's goroutines: the scan and the web server. Whichever
-// ends, ends the other, and both are joined.
-func run(ctx context.Context, handler http.Handler, f *flags, supervisor *scanner.Supervisor, listen func(*http.Server) error) error {
+// run owns the program's goroutines: the web server and the scan. Whichever
+// ends, ends the other, and both are joined. Nothing is scanned before all
+// addresses are listened on: a second exporter on one port must not scan a
+// server twice.
+func run(ctx context.Context, server *http.Server, listen func() error, scan func(context.Context)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	server := web.NewServer(handler)
 	var (
 		joined sync.WaitGroup
+		once   sync.Once
 		failed error
 	)
+	listening := make(chan struct{})
+	server.BaseContext = func(net.Listener) context.Context { // called when a listener begins to serve
+		once.Do(func() { close(listening) })
+		return context.Background()
+	}
 	joined.Go(func() {
 		defer cancel()
-		if err := listen(server); !errors.Is(err, http.ErrServerClosed) {
+		if err := listen(); !errors.Is(err, http.ErrServerClosed) {
 			failed = fmt.Errorf("--web.listen-address: %w", err)
 		}
 	})
@@ -112,7 +123,11 @@ func run(ctx context.Context, handler http.Handler, f *flags, supervisor *scanne
 			server.Close()
 		}
 	})
-	supervisor.Run(ctx)
+	select {
+	case <-listening:
+		scan(ctx)
+	case <-ctx.Done():
+	}
 	joined.Wait()
 	return failed
 }
@@ -124,9 +139,12 @@ func validateWeb(f *flags) error {
 			return fmt.Errorf("--web.config.file: %s: %w", path, err)
 		}
 	}
+	if *f.web.WebSystemdSocket && os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
+		return errors.New("--web.systemd-socket: systemd did not start this process with a socket")
+	}
 	for _, address := range *f.web.WebListenAddresses {
-		if strings.Contains(address, "://") {
-			continue // vsock://
+		if strings.HasPrefix(address, "vsock://") {
+			continue
 		}
 		if _, _, err := net.SplitHostPort(address); err != nil {
 			return fmt.Errorf("--web.listen-address: %w", err)

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,12 +103,11 @@ func TestExporterFails(t *testing.T) {
 }
 
 func TestPortRace(t *testing.T) {
-	stranger, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"nodes": [{"node": "127.0.0.1:6379"}]}`)
+	}))
 	defer stranger.Close()
-	taken := stranger.Addr().(*net.TCPAddr).Port
+	taken := stranger.Listener.Addr().(*net.TCPAddr).Port
 
 	d := quickDemo()
 	calls := 0

@@ -16,7 +16,7 @@ import (
 
 const (
 	pollEvery      = 100 * time.Millisecond
-	requestTimeout = 10 * time.Second
+	requestTimeout = 2 * time.Second
 	portAttempts   = 5
 )
 

@@ -136,6 +136,21 @@ func commandCalls(t *testing.T, client *redis.Client) map[string]int64 {
 	return calls
 }
 
+// memoryUsage asks for the size of a key.
+func memoryUsage(t *testing.T, client *redis.Client, db int, name string) int64 {
+	t.Helper()
+	conn := client.Conn()
+	defer conn.Close()
+	pipe := conn.Pipeline()
+	pipe.Select(t.Context(), db)
+	size := pipe.MemoryUsage(t.Context(), name)
+	pipe.Select(t.Context(), 0)
+	if _, err := pipe.Exec(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return size.Val()
+}
+
 // infoField reads a number of INFO.
 func infoField(t *testing.T, client *redis.Client, section, field string) int64 {
 	t.Helper()

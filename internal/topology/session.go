@@ -80,16 +80,23 @@ func (b *batch) exec(ctx context.Context) (err error) {
 	if err != nil && !isReply(err) && !errors.Is(err, redis.Nil) {
 		return classify(err)
 	}
+	answered := false // by an error of its own
 	for _, cmd := range cmds {
-		if err := cmd.Err(); err != nil && !errors.Is(err, redis.Nil) {
-			if !isReply(err) {
-				return classify(err)
-			}
-			switch reason, _ := replyReason(err); reason {
-			case fault.NotReady, fault.Busy, fault.Auth, fault.ConnLost:
-				return fault.New(reason, err)
-			}
+		err := cmd.Err()
+		answered = answered || err != nil
+		if err == nil || errors.Is(err, redis.Nil) {
+			continue
 		}
+		if !isReply(err) {
+			return classify(err)
+		}
+		switch reason, _ := replyReason(err); reason {
+		case fault.NotReady, fault.Busy, fault.Auth, fault.ConnLost:
+			return fault.New(reason, err)
+		}
+	}
+	if !answered {
+		return classify(err) // the handshake was refused: no command was sent
 	}
 	return nil
 }

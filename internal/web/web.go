@@ -3,9 +3,11 @@
 package web
 
 import (
-	"errors"
 	"fmt"
+	stdlog "log"
 	"net/http"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -47,15 +49,19 @@ type Options struct {
 }
 
 // reserved are the paths that the metrics cannot be served at.
-var reserved = []string{"/", "/report", "/report.json", "/-/healthy", "/-/ready"}
+var reserved = []string{"/report", "/report.json", "/-/healthy", "/-/ready"}
+
+// telemetryPath is what a browser, a scrape and the landing page, which escapes
+// nothing, agree on.
+var telemetryPath = regexp.MustCompile(`^(/[A-Za-z0-9._~-]+)+$`)
 
 // ValidateTelemetryPath refuses a path that is not one, or that is taken.
-func ValidateTelemetryPath(path string) error {
+func ValidateTelemetryPath(p string) error {
 	switch {
-	case !strings.HasPrefix(path, "/") || strings.ContainsAny(path, " {}?#"):
-		return fmt.Errorf("%q is no path such as /metrics", path)
-	case slices.Contains(reserved, path) || strings.HasSuffix(path, "/"):
-		return fmt.Errorf("%q is taken or ends in a slash", path)
+	case !telemetryPath.MatchString(p) || path.Clean(p) != p:
+		return fmt.Errorf("%q is no path such as /metrics", p)
+	case slices.Contains(reserved, p):
+		return fmt.Errorf("%q is taken", p)
 	}
 	return nil
 }
@@ -109,7 +115,7 @@ func metrics(o Options) http.Handler {
 }
 
 // NewServer bounds what a client may take of the server.
-func NewServer(handler http.Handler) *http.Server {
+func NewServer(handler http.Handler, logger log.Logger) *http.Server {
 	return &http.Server{
 		Handler:           handler,
 		ReadHeaderTimeout: readHeaderTimeout,
@@ -117,6 +123,7 @@ func NewServer(handler http.Handler) *http.Server {
 		WriteTimeout:      writeTimeout,
 		IdleTimeout:       idleTimeout,
 		MaxHeaderBytes:    maxHeaderBytes,
+		ErrorLog:          stdlog.New(serverLog{logger}, "", 0),
 	}
 }
 
@@ -135,5 +142,13 @@ func secured(next http.Handler) http.Handler {
 type scrapeLog struct{ logger log.Logger }
 
 func (l scrapeLog) Println(v ...any) {
-	level.Error(l.logger).Log("msg", "scrape failed", "err", errors.New(fmt.Sprint(v...)))
+	level.Error(l.logger).Log("msg", "scrape failed", "err", strings.TrimSpace(fmt.Sprintln(v...)))
+}
+
+// serverLog takes what net/http says by itself, of handshakes that fail for
+// example; it would go to the process's stderr otherwise, whatever the format.
+type serverLog struct{ logger log.Logger }
+
+func (l serverLog) Write(line []byte) (int, error) {
+	return len(line), level.Warn(l.logger).Log("msg", "web server", "err", strings.TrimSpace(string(line)))
 }
