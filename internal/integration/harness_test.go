@@ -26,7 +26,10 @@ import (
 	"redis_keyhealth_exporter/scanner"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	topology.RouteLogs(log.NewNopLogger())
+	goleak.VerifyTestMain(m)
+}
 
 // rig is a scanner of one real server, with the metrics that it makes.
 type rig struct {

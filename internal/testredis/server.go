@@ -29,7 +29,7 @@ const (
 	portAttempts = 5
 	logTailLines = 15
 
-	socketFile = "redis.sock"
+	SocketName = "redis.sock"
 	configFile = "redis.conf"
 	logFile    = "redis.log"
 )
@@ -125,7 +125,7 @@ func launchOn(port int, binary string, opts Options) (*Server, error) {
 	s.args = append(s.args,
 		"--port", strconv.Itoa(port),
 		"--bind", "127.0.0.1",
-		"--unixsocket", filepath.Join(dir, socketFile),
+		"--unixsocket", filepath.Join(dir, SocketName),
 		"--dir", dir,
 		"--save", "",
 		"--appendonly", "no",
@@ -174,7 +174,7 @@ func (s *Server) await(proc *process) error {
 	defer deadline.Stop()
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
-	socket := filepath.Join(s.dir, socketFile)
+	socket := filepath.Join(s.dir, SocketName)
 	for !answers(socket) {
 		select {
 		case <-poll.C:

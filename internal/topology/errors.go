@@ -45,8 +45,12 @@ func isReply(err error) bool {
 	return errors.As(err, &reply) && !errors.Is(err, redis.ErrClosed)
 }
 
-// replyReason classifies an error reply; false = it is about one key only.
+// replyReason classifies an error reply; false = there is none, or it is about
+// one key only.
 func replyReason(err error) (fault.Reason, bool) {
+	if err == nil {
+		return 0, false
+	}
 	text := err.Error()
 	for _, r := range replyReasons {
 		if strings.HasPrefix(text, r.prefix) {
@@ -106,9 +110,11 @@ func isTLS(err error) bool {
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
+		remote    *net.OpError // an alert that comes behind the handshake
 	)
 	return errors.As(err, &verify) || errors.As(err, &record) || errors.As(err, &alert) ||
-		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid)
+		errors.As(err, &authority) || errors.As(err, &host) || errors.As(err, &invalid) ||
+		errors.As(err, &remote) && remote.Op == "remote error"
 }
 
 // deniesKeys tells a NOPERM about a key pattern from one about a command.

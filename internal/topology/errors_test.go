@@ -60,6 +60,7 @@ func TestClassify(t *testing.T) {
 		{reply("ERR invalid cursor"), fault.Protocol},
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.TLS},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, fault.TLS},
+		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, fault.TLS},
 		{fmt.Errorf("%w: announces *9", errProtocol), fault.Protocol},
 		{errors.New(`redis: can't parse "HTTP/1.1"`), fault.Protocol},
 		{fmt.Errorf("wrapped: %w", fault.Newf(fault.Auth, "no password file")), fault.Auth},

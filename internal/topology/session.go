@@ -219,9 +219,12 @@ func (s *session) keyspaceByHand(ctx context.Context) (scanner.Info, error) {
 		if err != nil {
 			return info, err
 		}
+		if reason, denied := replyReason(size.Err()); denied {
+			return info, fault.Newf(reason, "neither INFO nor DBSIZE may be called: %w", size.Err())
+		}
 		n, err := size.Int64()
 		if err != nil {
-			return info, fault.Newf(fault.Permission, "neither INFO nor DBSIZE may be called: %w", err)
+			return info, fault.Newf(fault.Protocol, "reply of dbsize: %w", err)
 		}
 		if n > 0 {
 			info.DBs = append(info.DBs, snapshot.DBInfo{DB: db, Keys: n, Expires: -1})
