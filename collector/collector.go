@@ -54,7 +54,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	view := &view{nodes: c.opts.Source.States(), loaded: c.opts.ConfigLoaded}
 	byClass := [numClasses][]prometheus.Metric{}
-	total := 0
+	series, total := [numClasses]int{}, 1 // that of series_dropped
 	for i, f := range c.families {
 		if f.collect == nil {
 			continue // seriesDropped, below
@@ -66,11 +66,11 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 		f.each(view, o)
 		view.dropped += o.invalid
 		byClass[f.class] = append(byClass[f.class], o.metrics...)
-		total += len(o.metrics)
+		series[f.class] += o.series
+		total += o.series
 	}
 	for class := detail; class > totals && total > c.opts.MaxSeries; class-- {
-		n := len(byClass[class])
-		view.dropped, total = view.dropped+n, total-n
+		view.dropped, total = view.dropped+series[class], total-series[class]
 		byClass[class] = nil
 	}
 	for _, metrics := range byClass {
@@ -106,6 +106,7 @@ type out struct {
 	view    *view
 	prefix  []string // values of the scope's labels
 	metrics []prometheus.Metric
+	series  int // of metrics: a histogram has one for each bucket
 	invalid int
 	seen    map[string]bool // label values that were sent; nil = cannot be double
 }
@@ -121,7 +122,8 @@ func (o *out) send(v float64, labels ...string) {
 		}
 		o.seen[id] = true
 	}
-	o.add(prometheus.NewConstMetric(o.desc, o.kind.valueType(), v, values...))
+	m, err := prometheus.NewConstMetric(o.desc, o.kind.valueType(), v, values...)
+	o.add(m, err, 1)
 }
 
 // sendHistogram adds a snapshot's histogram; nil = nothing to say.
@@ -130,15 +132,17 @@ func (o *out) sendHistogram(h *snapshot.Histogram, labels ...string) {
 		return
 	}
 	values := append(slices.Clip(o.prefix), labels...)
-	o.add(prometheus.NewConstHistogram(o.desc, h.Count(), h.Sum, h.Cumulative(), values...))
+	m, err := prometheus.NewConstHistogram(o.desc, h.Count(), h.Sum, h.Cumulative(), values...)
+	o.add(m, err, len(h.Counts)+2) // the buckets, sum and count
 }
 
-func (o *out) add(m prometheus.Metric, err error) {
+func (o *out) add(m prometheus.Metric, err error, series int) {
 	if err != nil {
-		o.invalid++
+		o.invalid += series
 		return
 	}
 	o.metrics = append(o.metrics, m)
+	o.series += series
 }
 
 func boolean(b bool) float64 {

@@ -222,3 +222,11 @@ func file(t *testing.T, content string) string {
 	}
 	return f.Name()
 }
+
+// replace gives a file another content, by renaming, as mounted secrets get it.
+func replace(t *testing.T, name, content string) {
+	t.Helper()
+	if err := os.Rename(file(t, content), name); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -92,12 +92,12 @@ func TestNobodyReads(t *testing.T) {
 }
 
 func TestExporterFails(t *testing.T) {
-	t.Setenv("SCAN_MAX_DUTY", "7")
+	t.Setenv("SCAN_COUNT", "0")
 	r := startDemo(t, quickDemo())
 	if err := r.wait(t); !errors.Is(err, errEnded) {
 		t.Errorf("it ended with %v", err)
 	}
-	if text := r.stderr.String(); !strings.Contains(text, "--scan.max-duty") {
+	if text := r.stderr.String(); !strings.Contains(text, "--scan.count") {
 		t.Errorf("the exporter's own words are missing: %q", text)
 	}
 }
@@ -157,6 +157,7 @@ func TestWithoutRedis(t *testing.T) {
 func TestSignals(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(sig.String(), func(t *testing.T) {
+			t.Parallel()
 			temp := shortTempDir(t)
 			cmd := exec.Command(os.Args[0])
 			cmd.Env = append(os.Environ(), mainEnv+"=1", "TMPDIR="+temp, "REDIS_PASSWORD=of-another-server", "WEB_CONFIG_FILE=missing.yml")

@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+)
+
+var update = flag.Bool("update", false, "write the generated docs anew")
+
+// TestDocs keeps docs/rules.md equal to the rulebook.
+func TestDocs(t *testing.T) {
+	var b strings.Builder
+	b.WriteString(docsHead)
+	var group Group
+	for _, r := range Rules() {
+		if r.Group != group {
+			group = r.Group
+			fmt.Fprintf(&b, "\n## %s\n\n| rule | a key breaks it by | critical | level | source |\n|---|---|---|---|---|\n", group)
+		}
+		critical := r.Critical
+		if critical == "" {
+			critical = "–"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.Violated, critical, r.Level, r.Source)
+	}
+	const path = "../../docs/rules.md"
+	if *update {
+		if err := os.WriteFile(path, []byte(b.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, []byte(b.String())) {
+		t.Error(path + " differs from the rulebook: make generate writes it anew")
+	}
+}
+
+const docsHead = `# Rules
+
+<!-- Generated from internal/policy/rules.go by make generate. -->
+
+Distilled from five sets of Redis key conventions:
+**A** "Redis键值设计" (key and value design) · **B** "Redis注意事项及常见优化" (notes and common optimisations) ·
+**C** "避免大 Key 热 Key 实践指南" (avoiding big and hot keys) · **D** "Redis 规范" (Redis conventions) ·
+**E** "键值设计 / 命令使用 / 客户端使用" (key and value design, use of commands, use of clients).
+"Ours" marks a figure that no document gives.
+
+Levels follow the documents: *mandatory* (强制, 必须, 禁止), *recommended* (推荐, 建议, 不建议), *advisory* (a hint).
+A key counts once for a rule, whatever the tier. The rules under "big keys" decide what a big key is: it counts there once, at its
+worst severity. A rule is judged on a key only when the facts that it needs are known; where a command is denied, the rules that
+need it are not evaluated.
+
+**On MEMORY USAGE.** A advises against calling it on every key, C recommends it over DEBUG OBJECT. It is the cheapest probe there is:
+it leaves no trace on LRU or LFU, counts as no keyspace hit, and with its default of five samples takes microseconds even on
+collections of millions. It is an estimate for collections: it looks at the first elements only, so one huge element behind many small
+ones is not seen. SAMPLES 0 would see it and would block the server for up to seconds; it is never used.
+
+**On lengths.** STRLEN, LLEN, HLEN, SCARD, ZCARD and XLEN reset a key's idle time on servers without CLIENT NO-TOUCH (before Redis 7.2).
+They are sent only to candidates: keys whose MEMORY USAGE says that they may break a rule.
+`
