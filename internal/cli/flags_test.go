@@ -115,14 +115,10 @@ func TestListenAddresses(t *testing.T) {
 			var stderr buffer
 			code := make(chan int)
 			go func() { code <- Run(ctx, append(c.args, redis), io.Discard, &stderr) }()
-			var found [][]string
-			eventually(t, "it listens twice", func() bool {
-				found = listeningOn.FindAllStringSubmatch(stderr.String(), -1)
-				return len(found) == 2
-			})
+			eventually(t, "it listens twice", func() bool { return len(listeningOn(stderr.String())) == 2 })
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-			for _, address := range found {
-				response, err := client.Get("http://" + address[1] + "/-/healthy")
+			for _, address := range listeningOn(stderr.String()) {
+				response, err := client.Get("http://" + address + "/-/healthy")
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -48,7 +48,18 @@ type exporter struct {
 	code   int // once ended is closed
 }
 
-var listeningOn = regexp.MustCompile(`msg="Listening on" address=(\S+)`)
+var loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+
+// listeningOn finds the addresses that a log, of either format, names.
+func listeningOn(log string) []string {
+	var addresses []string
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, `"Listening on"`) {
+			addresses = append(addresses, loopback.FindString(line))
+		}
+	}
+	return addresses
+}
 
 // start runs the program until the end of the test and returns once it listens.
 // It logs all that it can.
@@ -71,8 +82,8 @@ func start(t *testing.T, args ...string) *exporter {
 		}
 	})
 	eventually(t, "the exporter listens", func() bool {
-		if address := listeningOn.FindStringSubmatch(e.stderr.String()); address != nil {
-			e.url = "http://" + address[1]
+		if addresses := listeningOn(e.stderr.String()); addresses != nil {
+			e.url = "http://" + addresses[0]
 		}
 		return e.url != "" || e.hasEnded()
 	})

@@ -166,8 +166,8 @@ func testSignal(t *testing.T, binary string, sig os.Signal) {
 	go func() { ended <- cmd.Wait() }()
 	var addr string
 	eventually(t, "the exporter listens", func() bool {
-		if found := listeningOn.FindStringSubmatch(stderr.String()); found != nil {
-			addr = found[1]
+		if addresses := listeningOn(stderr.String()); addresses != nil {
+			addr = addresses[0]
 		}
 		return addr != ""
 	})

@@ -1,0 +1,214 @@
+package topology
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+	"go.uber.org/goleak"
+
+	"redis_keyhealth_exporter/internal/config"
+	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/scanner"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func open(t *testing.T, flags config.RedisFlags) *session {
+	t.Helper()
+	cfg, err := flags.Validate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := Standalone(cfg)
+	s, err := n.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close(); n.Close() })
+	return s.(*session)
+}
+
+// TestPageIsSplit: SCAN may return more names than a pipeline should carry, and
+// the first key of a connection goes alone.
+func TestPageIsSplit(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	page := &scanner.Page{Facts: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL, Scan: true, Count: 10}
+	for i := range 1202 {
+		name := fmt.Sprint("user:", i)
+		if i != 600 { // that one went meanwhile
+			if err := client.Set(t.Context(), name, "v", 0).Err(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		page.Keys = append(page.Keys, keyspace.Key{Name: name, NameBytes: int64(len(name))})
+	}
+	s := open(t, config.RedisFlags{Addr: server.Addr()})
+	for _, want := range []int{1 + 3, 3} { // 1+500+500+201, then 500+500+202
+		if err := s.Page(t.Context(), page); err != nil {
+			t.Fatal(err)
+		}
+		if page.RoundTrips != want {
+			t.Errorf("%d round trips, want %d", page.RoundTrips, want)
+		}
+		for i, k := range page.Keys {
+			if gone := page.Problems[i] == fault.Gone; gone != (i == 600) || !gone && (!k.Has(page.Facts) || k.Bytes == 0 || k.Type != keyspace.String || k.TTL != keyspace.NoTTL) {
+				t.Fatalf("key %d: %+v, problem %v", i, k, page.Problems[i])
+			}
+		}
+		if len(page.Next) == 0 || page.NextCursor == 0 {
+			t.Errorf("no SCAN: %d names, cursor %d", len(page.Next), page.NextCursor)
+		}
+	}
+}
+
+// TestWrongTypeAndGone: a key that is replaced or deleted between its TYPE and
+// its length is no error of the cycle.
+func TestWrongTypeAndGone(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	if err := client.Set(t.Context(), "replaced", "v", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, config.RedisFlags{Addr: server.Addr()})
+	keys := []*keyspace.Key{{Name: "replaced", Type: keyspace.Hash}, {Name: "deleted", Type: keyspace.List}, {Name: "replaced", Type: keyspace.String}, {Name: "replaced", Type: keyspace.Module}}
+	problems := make([]fault.KeyProblem, len(keys))
+	if err := s.Lengths(t.Context(), keys, problems); err != nil {
+		t.Fatal(err)
+	}
+	want := []fault.KeyProblem{fault.WrongType, fault.Gone, fault.NoProblem, fault.NoProblem}
+	if fmt.Sprint(problems) != fmt.Sprint(want) {
+		t.Errorf("problems %v, want %v", problems, want)
+	}
+	if keys[2].Length != 1 || !keys[2].Has(keyspace.FactLength) || keys[3].Has(keyspace.FactLength) {
+		t.Errorf("lengths %+v", keys[2:])
+	}
+}
+
+// TestReadOnlyHook: what is not on the list never leaves the process, alone or
+// in the middle of a pipeline.
+func TestReadOnlyHook(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	s := open(t, config.RedisFlags{Addr: server.Addr()})
+	for _, args := range [][]any{
+		{"set", "k", "v"}, {"SET", "k", "v"}, {"del", "k"}, {"flushall"}, {"keys", "*"}, {"eval", "return 1", "0"},
+		{"debug", "object", "k"}, {"client", "kill", "id", "1"}, {"client"}, {"memory", "purge"}, {"memory"}, {"config", "get", "*"}, {"get", "k"}, {"monitor"},
+	} {
+		if err := s.conn.Do(t.Context(), args...).Err(); err == nil || !strings.Contains(err.Error(), "read-only list") {
+			t.Errorf("%v: err = %v", args, err)
+		}
+		pipe := s.conn.Pipeline()
+		ping := pipe.Ping(t.Context())
+		pipe.Do(t.Context(), args...)
+		if _, err := pipe.Exec(t.Context()); err == nil || ping.Err() == nil {
+			t.Errorf("%v in a pipeline: err = %v", args, err)
+		}
+	}
+	for _, args := range [][]any{{"PING"}, {"memory", "usage", "k"}, {"MEMORY", "USAGE", "k"}, {"client", "no-touch", "on"}} {
+		if err := s.conn.Do(t.Context(), args...).Err(); err != nil && strings.Contains(err.Error(), "read-only list") {
+			t.Errorf("%v: err = %v", args, err)
+		}
+	}
+	stats, err := client.Info(t.Context(), "commandstats").Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, cmd := range []string{"set", "del", "flushall", "keys", "eval", "get", "monitor"} {
+		if strings.Contains(stats, "cmdstat_"+cmd+":") {
+			t.Errorf("%s reached the server", cmd)
+		}
+	}
+}
+
+// TestRotatedPassword: each connection reads the password file anew, through a
+// symlink that was swapped, as Kubernetes does.
+func TestRotatedPassword(t *testing.T) {
+	server := testredis.Start(t, "--requirepass", "first")
+	dir := t.TempDir()
+	link := filepath.Join(dir, "password")
+	swap := func(password string) {
+		t.Helper()
+		target := filepath.Join(dir, password+".txt")
+		if err := os.WriteFile(target, []byte(password+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, link+".new"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Rename(link+".new", link); err != nil {
+			t.Fatal(err)
+		}
+	}
+	swap("first")
+	cfg, err := config.RedisFlags{Addr: server.Addr(), PasswordFile: link}.Validate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := Standalone(cfg)
+	t.Cleanup(n.Close)
+	admin := redis.NewClient(&redis.Options{Addr: server.Addr(), Password: "first", Protocol: 2, DisableIdentity: true})
+	defer admin.Close()
+	connect := func() error {
+		s, err := n.Open(t.Context())
+		if err == nil {
+			s.Close()
+		}
+		return err
+	}
+	if err := connect(); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.ConfigSet(t.Context(), "requirepass", "second").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(); fault.ReasonOf(err) != fault.Auth {
+		t.Errorf("with the old password: %v", err)
+	}
+	swap("second")
+	if err := connect(); err != nil {
+		t.Errorf("with the new one: %v", err)
+	}
+	if err := os.Remove(link); err != nil {
+		t.Fatal(err)
+	}
+	if err := connect(); fault.ReasonOf(err) != fault.Auth || !strings.Contains(err.Error(), link) {
+		t.Errorf("without the file: %v", err)
+	}
+}
+
+// TestCloseInterrupts: a node that is closed ends what hangs, and dials no more.
+func TestCloseInterrupts(t *testing.T) {
+	server := testredis.Start(t)
+	cfg, err := config.RedisFlags{Addr: server.Addr()}.Validate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := Standalone(cfg)
+	s, err := n.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := server.Pause(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Ping(t.Context())
+		done <- err
+	}()
+	n.Close()
+	if err := <-done; fault.ReasonOf(err) != fault.ConnLost {
+		t.Errorf("err = %v", err)
+	}
+	if _, err := n.Open(t.Context()); err == nil {
+		t.Error("a closed node dials")
+	}
+}
