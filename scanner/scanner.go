@@ -81,7 +81,7 @@ func (s *Scanner) Run(ctx context.Context) {
 	defer s.closeSession()
 	backoff := minBackoff
 	for {
-		next := time.Now().Add(max(s.opts.Interval, minCycleGap))
+		next, trouble := time.Now().Add(max(s.opts.Interval, minCycleGap)), "scan aborted"
 		err := s.RunCycle(ctx)
 		if err == nil {
 			backoff = minBackoff
@@ -89,6 +89,7 @@ func (s *Scanner) Run(ctx context.Context) {
 			// became of the server.
 			if err = s.wait(ctx, time.Until(next)); err != nil {
 				s.state.lost(err)
+				trouble = "contact lost between two cycles"
 			}
 		}
 		if err == nil {
@@ -99,7 +100,7 @@ func (s *Scanner) Run(ctx context.Context) {
 			return
 		}
 		pause := jitter(max(backoff, fault.ReasonOf(err).Wait()))
-		s.report.trouble(s.state.id(), "scan aborted", err, pause)
+		s.report.trouble(s.state.id(), trouble, err, pause)
 		if s.sleep(ctx, pause) != nil {
 			return
 		}
@@ -153,6 +154,7 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	s.pace.leastPing = min(s.pace.leastPing, ping)
+	s.pace.charge(ping, 1, 0, 1)
 	start := time.Now()
 	info, err := s.session.Info(ctx)
 	s.pace.charge(time.Since(start), 1, 0, 2)

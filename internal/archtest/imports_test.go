@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"internal/gokitslog": {},
 	"internal/keyspace":  {},
 
-	"internal/demo":      {"internal/cli", "internal/testredis"},
+	"internal/demo":      {"internal/cli", "internal/policy", "internal/testredis", "internal/web"},
 	"internal/testredis": {},
 }
 

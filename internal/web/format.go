@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"html/template"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -18,6 +19,9 @@ func helpers() template.FuncMap {
 		"until":    func(now, t time.Time) string { return "in " + formatDuration(t.Sub(now)) },
 		"clock":    func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
 		"barWidth": func(share float64) string { return strconv.FormatFloat(100*share, 'f', 1, 64) },
+		"ratio":    ratio,
+		"tone":     tone,
+		"prose":    prose,
 	}
 }
 
@@ -52,20 +56,54 @@ func formatCount(v any) string {
 	return s
 }
 
-// formatPercent shows that a small share is not none.
+// ratio is part ÷ whole; negative parts are not known and have none.
+func ratio(part, whole any) float64 {
+	p, w := toFloat(part), toFloat(whole)
+	if p <= 0 || w <= 0 {
+		return 0
+	}
+	return min(p/w, 1)
+}
+
+// tone is the class of what is said about a rule of the level.
+func tone(level string) string {
+	return map[string]string{"mandatory": "bad", "recommended": "warn"}[level]
+}
+
+// span is a piece of prose.
+type span struct {
+	Text string
+	Code bool
+}
+
+// prose parts text where it marks code with backticks.
+func prose(text string) []span {
+	var spans []span
+	for i, piece := range strings.Split(text, "`") {
+		if piece != "" {
+			spans = append(spans, span{piece, i%2 == 1})
+		}
+	}
+	return spans
+}
+
+// formatPercent shows that a small share is not none, and nearly all not all.
 func formatPercent(share float64) string {
 	switch p := 100 * share; {
 	case p == 0:
 		return "0 %"
 	case p < 0.1:
 		return "< 0.1 %"
-	case p < 10:
+	case p > 99.9 && p < 100:
+		return "> 99.9 %"
+	case p < 10, p > 99 && p < 100:
 		return fmt.Sprintf("%.1f %%", p)
 	default:
 		return fmt.Sprintf("%.0f %%", p)
 	}
 }
 
+// formatDuration gives two units at most, and none that is 0.
 func formatDuration(d time.Duration) string {
 	switch {
 	case d < time.Second:
@@ -73,12 +111,19 @@ func formatDuration(d time.Duration) string {
 	case d < time.Minute:
 		return fmt.Sprintf("%.1f s", d.Seconds())
 	case d < time.Hour:
-		return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+		return twoUnits(int(d.Minutes()), "min", int(d.Seconds())%60, "s")
 	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h %d min", int(d.Hours()), int(d.Minutes())%60)
+		return twoUnits(int(d.Hours()), "h", int(d.Minutes())%60, "min")
 	default:
 		return fmt.Sprintf("%.0f days", d.Hours()/24)
 	}
+}
+
+func twoUnits(n int, unit string, rest int, small string) string {
+	if rest == 0 {
+		return fmt.Sprintf("%d %s", n, unit)
+	}
+	return fmt.Sprintf("%d %s %d %s", n, unit, rest, small)
 }
 
 func toFloat(v any) float64 {

@@ -1,10 +1,14 @@
 package web
 
 import (
+	"bytes"
+	"cmp"
 	_ "embed"
 	"encoding/json"
 	"html/template"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-kit/log/level"
@@ -91,6 +95,30 @@ type RuleReport struct {
 	Examples []KeyReport `json:"examples"`
 }
 
+// Broken are the rules that keys break: the most binding first, then those that
+// most keys break.
+func (report *NodeReport) Broken() []RuleReport {
+	broken := slices.DeleteFunc(slices.Clone(report.Rules), func(r RuleReport) bool { return r.Keys == 0 })
+	slices.SortStableFunc(broken, func(a, b RuleReport) int {
+		return cmp.Or(cmp.Compare(binding(b.Level), binding(a.Level)), cmp.Compare(b.Keys, a.Keys))
+	})
+	return broken
+}
+
+// Kept are the rules that no key breaks.
+func (report *NodeReport) Kept() []RuleReport {
+	return slices.DeleteFunc(slices.Clone(report.Rules), func(r RuleReport) bool { return r.Keys > 0 })
+}
+
+func binding(level string) policy.Level {
+	for _, l := range []policy.Level{policy.Mandatory, policy.Recommended} {
+		if l.String() == level {
+			return l
+		}
+	}
+	return policy.Advisory
+}
+
 // KeyReport names a key.
 type KeyReport struct {
 	DB      string     `json:"db"`
@@ -122,7 +150,7 @@ func newReports(o Options) *reports {
 }
 
 func (r *reports) build(now time.Time) Report {
-	report := Report{Generated: now, Version: r.opts.Version}
+	report := Report{Generated: now, Version: r.opts.Version, Nodes: []NodeReport{}}
 	for _, n := range r.opts.Source.States() {
 		report.Nodes = append(report.Nodes, r.node(&n))
 	}
@@ -139,8 +167,15 @@ func (r *reports) json(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (r *reports) html(w http.ResponseWriter, _ *http.Request) {
+	// Half a page must not look like a whole one.
+	var page bytes.Buffer
+	if err := r.page.Execute(&page, r.build(time.Now())); err != nil {
+		level.Error(r.opts.Logger).Log("msg", "report was not made", "err", err)
+		http.Error(w, "the report could not be made; see the log", http.StatusInternalServerError)
+		return
+	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	if err := r.page.Execute(w, r.build(time.Now())); err != nil {
+	if _, err := page.WriteTo(w); err != nil {
 		level.Debug(r.opts.Logger).Log("msg", "report was not sent", "err", err)
 	}
 }
@@ -149,10 +184,13 @@ func (r *reports) node(n *snapshot.NodeState) NodeReport {
 	s := &n.Status
 	report := NodeReport{
 		Target: s.Node.Target, Node: s.Node.Node, Address: s.Info.Address, Role: s.Info.Role,
-		Server: s.Info.Server + " " + s.Info.Version, Up: s.Up,
+		Server: strings.TrimSpace(s.Info.Server + " " + s.Info.Version), Up: s.Up,
 		Scanning: s.Scanning, Progress: s.Progress, Started: moment(s.CycleStarted), Completed: moment(s.CycleCompleted),
 		Duration: s.CycleDuration.Seconds(), Coverage: s.Coverage, Duty: s.Duty,
 		Interval: r.opts.Interval.Seconds(), KeysScanned: s.Keys,
+		// A program finds an empty list more often than it checks for null.
+		Types: []TypeReport{}, Rules: []RuleReport{}, NewBigKeys: []BigKeyReport{},
+		TopBytes: []KeyReport{}, TopElements: []KeyReport{}, Databases: []DatabaseReport{},
 	}
 	if s.LastFault != nil {
 		reason := fault.ReasonOf(s.LastFault)
@@ -230,7 +268,7 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue
 		}
-		row := RuleReport{ID: rule.ID, Level: rule.Level.String(), Violated: rule.Violated, Keys: violations[i]}
+		row := RuleReport{ID: rule.ID, Level: rule.Level.String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
 		if named > 0 {
 			row.Share = violations[i] / float64(named)
 		}
