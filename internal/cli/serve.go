@@ -84,7 +84,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}, func(ctx context.Context) {
 		level.Info(logger).Log("msg", "scanning", "version", version.Info(), "target", redis.Target, "address", redis.Address)
 		if os.Geteuid() == 0 {
-			level.Warn(logger).Log("msg", "running as root: nothing here needs it")
+			level.Info(logger).Log("msg", "running as root: nothing here needs it")
 		}
 		supervisor.Run(ctx)
 		level.Info(logger).Log("msg", "shutting down")

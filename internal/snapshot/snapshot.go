@@ -76,7 +76,9 @@ type Top struct {
 	Label     string // keyspace.Label of the name
 	Namespace string
 	Type      keyspace.Type
-	Value     int64     // bytes, or elements
+	Value     int64     // what it is ranked by: bytes, or elements
+	Bytes     int64     // -1 = not known
+	Length    int64     // elements, of a string its bytes; -1 = not known
 	Expires   time.Time // to the second; zero = never
 	absent    int       // cycles in a row in which it was not seen
 }

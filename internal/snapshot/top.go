@@ -49,7 +49,13 @@ func (r *ranking) offer(k *keyspace.Key, namespace string, value int64, now time
 	if !listed && !enters {
 		return
 	}
-	entry := Top{ID: id, Namespace: namespace, Type: k.Type, Value: value, Expires: expiry(k, now)}
+	entry := Top{ID: id, Namespace: namespace, Type: k.Type, Value: value, Bytes: -1, Length: -1, Expires: expiry(k, now)}
+	if k.Has(keyspace.FactBytes) {
+		entry.Bytes = k.Bytes
+	}
+	if k.Has(keyspace.FactLength) {
+		entry.Length = k.Length
+	}
 	if listed {
 		entry.Label = r.listed[id].Label
 		r.seen[id] = entry
