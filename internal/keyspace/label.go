@@ -29,7 +29,8 @@ const (
 // UTF-8 and each byte of an unprintable character become `\xHH`; the empty name
 // is EmptyLabel. What is longer than MaxLabelBytes is cut and ends in `#` and 32
 // hex digits of the SHA-256 of the name, and so is a name that looks as if it
-// had been cut.
+// had been cut. The label shares no memory with the name, which may be a piece
+// of a whole page of names.
 func (k *Key) Label() string {
 	if k.Oversized() {
 		// The whole name is not kept: its length and hash stand in for the rest.
@@ -44,7 +45,7 @@ func Label(name string) string {
 		return EmptyLabel
 	}
 	if plain(name) && len(name) <= MaxLabelBytes && !looksCut(name) {
-		return name
+		return strings.Clone(name)
 	}
 	// One byte more than allowed tells that there is more.
 	label := encode(name, MaxLabelBytes+1)

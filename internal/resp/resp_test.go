@@ -17,7 +17,7 @@ func TestWriter(t *testing.T) {
 	var w Writer
 	w.Command("PING")
 	w.Reset()
-	w.Command("MEMORY", "USAGE", "a\r\nb")
+	w.Key(NewKeyCommand("MEMORY", "USAGE"), "a\r\nb")
 	w.Command("TYPE", "")
 	if want := "*3\r\n$6\r\nMEMORY\r\n$5\r\nUSAGE\r\n$4\r\na\r\nb\r\n*2\r\n$4\r\nTYPE\r\n$0\r\n\r\n"; string(w.Bytes()) != want || w.Len() != 2 {
 		t.Errorf("%q, %d commands", w.Bytes(), w.Len())
@@ -190,12 +190,13 @@ func TestNoAllocations(t *testing.T) {
 	r := NewReader(src)
 	var p Page
 	var w Writer
+	memory, typ := NewKeyCommand("MEMORY", "USAGE"), NewKeyCommand("TYPE")
 	read := func() {
 		src.Reset(page)
 		w.Reset()
 		for range 100 {
-			w.Command("MEMORY", "USAGE", "order:invoice:123456")
-			w.Command("TYPE", "order:invoice:123456")
+			w.Key(memory, "order:invoice:123456")
+			w.Key(typ, "order:invoice:123456")
 			if _, err := r.Int(); err != nil {
 				t.Fatal(err)
 			}

@@ -25,10 +25,35 @@ func (w *Writer) Command(words ...string) {
 	w.commands++
 	w.header('*', len(words))
 	for _, word := range words {
-		w.header('$', len(word))
-		w.buf = append(w.buf, word...)
-		w.buf = append(w.buf, '\r', '\n')
+		w.bulk(word)
 	}
+}
+
+// KeyCommand is a command that lacks its last word, the key: as its bytes, since
+// the same few are sent for each key.
+type KeyCommand []byte
+
+// NewKeyCommand encodes the words in front of the key.
+func NewKeyCommand(words ...string) KeyCommand {
+	var w Writer
+	w.header('*', len(words)+1)
+	for _, word := range words {
+		w.bulk(word)
+	}
+	return w.buf
+}
+
+// Key appends a command about a key.
+func (w *Writer) Key(c KeyCommand, name string) {
+	w.commands++
+	w.buf = append(w.buf, c...)
+	w.bulk(name)
+}
+
+func (w *Writer) bulk(word string) {
+	w.header('$', len(word))
+	w.buf = append(w.buf, word...)
+	w.buf = append(w.buf, '\r', '\n')
 }
 
 func (w *Writer) header(kind byte, n int) {

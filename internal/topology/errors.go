@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/resp"
 )
 
 // replyReasons are the error replies that end a cycle, by their first words.
@@ -86,7 +87,7 @@ func connReason(err error) fault.Reason {
 		dns     *net.DNSError
 	)
 	switch {
-	case errors.Is(err, errProtocol):
+	case errors.Is(err, resp.ErrProtocol):
 		return fault.Protocol
 	case isTLS(err):
 		return fault.TLS

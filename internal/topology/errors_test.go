@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/resp"
 )
 
 // reply is an error as the server sends it.
@@ -61,7 +62,7 @@ func TestClassify(t *testing.T) {
 		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, fault.TLS},
 		{tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, fault.TLS},
 		{&net.OpError{Op: "remote error", Err: errors.New("tls: certificate required")}, fault.TLS},
-		{fmt.Errorf("%w: announces *9", errProtocol), fault.Protocol},
+		{fmt.Errorf("%w: announces *9", resp.ErrProtocol), fault.Protocol},
 		{errors.New(`redis: can't parse "HTTP/1.1"`), fault.Protocol},
 		{fmt.Errorf("wrapped: %w", fault.Newf(fault.Auth, "no password file")), fault.Auth},
 	} {

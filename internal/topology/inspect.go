@@ -3,16 +3,14 @@ package topology
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/resp"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/scanner"
 )
@@ -26,36 +24,42 @@ const maxPipelinedKeys = 500
 type probe struct {
 	fact keyspace.Facts
 	cmd  keyspace.Command
+	send resp.KeyCommand
 	// read takes the reply into the key; false = there is no such key.
-	read func(*keyspace.Key, *redis.Cmd) (exists bool, err error)
+	read func(*keyspace.Key, *resp.Reader) (exists bool, err error)
 }
 
 // probes are in the order in which they are sent. MEMORY USAGE comes first: it
 // is the one that leaves no trace. TYPE decides on existence, as a replica
 // gives a size of keys that have expired.
 var probes = []probe{
-	{keyspace.FactBytes, keyspace.CmdMemoryUsage, readBytes},
-	{keyspace.FactType, keyspace.CmdType, readType},
-	{keyspace.FactTTL, keyspace.CmdPTTL, readTTL},
+	{keyspace.FactBytes, keyspace.CmdMemoryUsage, keyCommand(keyspace.CmdMemoryUsage), readBytes},
+	{keyspace.FactType, keyspace.CmdType, keyCommand(keyspace.CmdType), readType},
+	{keyspace.FactTTL, keyspace.CmdPTTL, keyCommand(keyspace.CmdPTTL), readTTL},
 }
 
-func readBytes(k *keyspace.Key, reply *redis.Cmd) (bool, error) {
-	if errors.Is(reply.Err(), redis.Nil) {
-		return false, nil
-	}
-	n, err := reply.Int64()
+// keyCommand encodes a command of the read-only list.
+func keyCommand(cmd keyspace.Command) resp.KeyCommand {
+	return resp.NewKeyCommand(strings.Split(cmd.String(), "|")...)
+}
+
+func readBytes(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	n, err := reply.Int()
 	k.Bytes = max(n, 0)
-	return true, err
+	return !errors.Is(err, resp.ErrNil), err
 }
 
-func readType(k *keyspace.Key, reply *redis.Cmd) (bool, error) {
-	name, err := reply.Text()
-	k.Type = keyspace.ParseType(name)
-	return name != "none", err
+func readType(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	name, err := reply.Status()
+	if err != nil {
+		return true, err
+	}
+	k.Type = keyspace.ParseType(string(name))
+	return string(name) != "none", nil
 }
 
-func readTTL(k *keyspace.Key, reply *redis.Cmd) (bool, error) {
-	ms, err := reply.Int64()
+func readTTL(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	ms, err := reply.Int()
 	switch {
 	case ms == -2:
 		return false, err
@@ -70,7 +74,7 @@ func readTTL(k *keyspace.Key, reply *redis.Cmd) (bool, error) {
 // Page inspects p.Keys and sends the SCAN last, in as few pipelines as the limit
 // allows. The first key of a connection goes alone: what the account may not
 // call is refused once, not a hundred times.
-func (s *session) Page(ctx context.Context, p *scanner.Page) error {
+func (s *session) Page(_ context.Context, p *scanner.Page) error {
 	p.Problems, p.RoundTrips = p.Problems[:0], 0
 	for range p.Keys {
 		p.Problems = append(p.Problems, fault.NoProblem)
@@ -78,7 +82,7 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 	for from := 0; ; {
 		to := min(from+s.chunk(p.Facts), len(p.Keys))
 		last := to == len(p.Keys)
-		if err := s.inspect(ctx, p, from, to, last && p.Scan); err != nil {
+		if err := s.inspect(p, from, to, last && p.Scan); err != nil {
 			return err
 		}
 		if from = to; last {
@@ -89,8 +93,8 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 
 // chunk is how many keys the next pipeline may hold.
 func (s *session) chunk(facts keyspace.Facts) int {
-	for _, probe := range probes {
-		if facts&probe.fact != 0 && s.capabilities[probe.cmd] == snapshot.Untried {
+	for i := range probes {
+		if facts&probes[i].fact != 0 && s.capabilities[probes[i].cmd] == snapshot.Untried {
 			return 1
 		}
 	}
@@ -98,15 +102,16 @@ func (s *session) chunk(facts keyspace.Facts) int {
 }
 
 // inspect sends one pipeline for the keys from..to, and the SCAN if it is time.
-func (s *session) inspect(ctx context.Context, p *scanner.Page, from, to int, scan bool) error {
-	b := s.batch()
-	var asked []probe
-	for _, probe := range probes {
-		if p.Facts&probe.fact != 0 && !s.denied(probe.cmd) {
-			asked = append(asked, probe)
+func (s *session) inspect(p *scanner.Page, from, to int, scan bool) error {
+	// What is asked is settled before: a command may be found denied meanwhile.
+	var asked keyspace.Facts
+	for i := range probes {
+		if p.Facts&probes[i].fact != 0 && !s.denied(probes[i].cmd) {
+			asked |= probes[i].fact
 		}
 	}
-	replies := make([]*redis.Cmd, 0, (to-from)*len(asked))
+	w := s.wire
+	w.writer.Reset()
 	for i := from; i < to; i++ {
 		k := &p.Keys[i]
 		k.Known = 0
@@ -114,102 +119,104 @@ func (s *session) inspect(ctx context.Context, p *scanner.Page, from, to int, sc
 			p.Problems[i] = fault.OversizedName
 			continue
 		}
-		for _, probe := range asked {
-			replies = append(replies, b.add(ctx, probe.cmd, k.Name))
+		for j := range probes {
+			if asked&probes[j].fact != 0 {
+				w.writer.Key(probes[j].send, k.Name)
+				s.sent[probes[j].cmd]++
+			}
 		}
 	}
-	var scanned *redis.Cmd
 	if scan {
-		scanned = b.add(ctx, keyspace.CmdScan, strconv.FormatUint(p.Cursor, 10), "count", p.Count)
+		w.writer.Command("SCAN", strconv.FormatUint(p.Cursor, 10), "COUNT", strconv.Itoa(p.Count))
+		s.sent[keyspace.CmdScan]++
 	}
-	if len(replies) == 0 && !scan {
+	if w.writer.Len() == 0 {
 		return nil
 	}
 	p.RoundTrips++
-	if err := b.exec(ctx); err != nil {
+	if err := w.send(); err != nil {
 		return err
 	}
+	r := replies{s: s}
 	for i := from; i < to; i++ {
 		if p.Problems[i] != fault.NoProblem {
 			continue
 		}
 		var err error
-		if p.Problems[i], err = s.read(&p.Keys[i], asked, replies[:len(asked)]); err != nil {
+		if p.Problems[i], err = r.key(&p.Keys[i], asked); err != nil {
 			return err
 		}
-		replies = replies[len(asked):]
 	}
-	if !scan {
-		return nil
+	if scan {
+		if err := r.scan(p); err != nil {
+			return err
+		}
 	}
-	return s.readScan(p, scanned)
+	return r.end()
 }
 
-// read takes the replies about one key.
-func (s *session) read(k *keyspace.Key, asked []probe, replies []*redis.Cmd) (fault.KeyProblem, error) {
-	worst := fault.NoProblem
-	for i, probe := range asked {
-		problem, err := s.learn(probe.cmd, replies[i].Err())
-		if err != nil {
-			return 0, err
+// key takes the replies about one key.
+func (r *replies) key(k *keyspace.Key, asked keyspace.Facts) (worst fault.KeyProblem, broken error) {
+	gone := false
+	for i := range probes {
+		p := &probes[i]
+		if asked&p.fact == 0 {
+			continue
 		}
-		if problem != fault.NoProblem {
+		exists, err := p.read(k, r.s.wire.reader)
+		problem, usable, broken := r.take(p.cmd, err)
+		switch {
+		case broken != nil:
+			return 0, broken
+		case problem != fault.NoProblem:
 			worst = problem
-			continue
+		case usable && !exists:
+			gone = true
+		case usable:
+			k.Known |= p.fact
 		}
-		if s.denied(probe.cmd) {
-			continue
-		}
-		exists, err := probe.read(k, replies[i])
-		if err != nil {
-			return 0, fault.Newf(fault.Protocol, "reply of %s: %w", probe.cmd, err)
-		}
-		if !exists {
-			k.Known = 0
-			return fault.Gone, nil
-		}
-		k.Known |= probe.fact
+	}
+	if gone {
+		k.Known = 0
+		return fault.Gone, nil
 	}
 	return worst, nil
 }
 
-// readScan takes the reply of SCAN: a cursor and names.
-func (s *session) readScan(p *scanner.Page, reply *redis.Cmd) error {
-	if err := reply.Err(); err != nil {
+// scan takes the reply of SCAN: a cursor and names.
+func (r *replies) scan(p *scanner.Page) error {
+	names := &r.s.wire.page
+	switch err := r.s.wire.reader.Scan(names, keyspace.MaxNameBytes); {
+	case isReply(err):
+		r.keep(classify(err))
+		return nil
+	case err != nil:
 		return classify(err)
 	}
-	s.capabilities[keyspace.CmdScan] = snapshot.Allowed
-	parts, err := reply.Slice()
-	if err != nil || len(parts) != 2 {
-		return fault.Newf(fault.Protocol, "SCAN did not reply with a cursor and names")
-	}
-	text, _ := parts[0].(string)
-	names, ok := parts[1].([]any)
-	cursor, err := strconv.ParseUint(text, 10, 64)
-	if err != nil || !ok {
-		return fault.Newf(fault.Protocol, "SCAN did not reply with a cursor and names")
-	}
-	p.Next, p.NextCursor = p.Next[:0], cursor
-	for _, n := range names {
-		name, ok := n.(string)
-		if !ok {
-			return fault.Newf(fault.Protocol, "SCAN replied with a name that is a %T", n)
-		}
-		k := keyspace.Key{DB: p.DB, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name)}
-		if k.Oversized() {
-			// Cloned, since a cut would keep all of it in memory.
-			k.Name = strings.Clone(name[:keyspace.MaxNameBytes])
-		}
-		p.Next = append(p.Next, k)
+	r.s.capabilities[keyspace.CmdScan] = snapshot.Allowed
+	p.Next, p.NextCursor = p.Next[:0], names.Cursor
+	text := string(names.Arena) // the one allocation of a page
+	for _, n := range names.Names {
+		p.Next = append(p.Next, keyspace.Key{DB: p.DB, Name: text[n.From:n.To], NameBytes: n.Bytes, Hash: n.Hash})
 	}
 	return nil
 }
 
+// lengthCommands are what counts the elements of each type; nil = nothing does.
+var lengthCommands = func() (all [keyspace.NumTypes]resp.KeyCommand) {
+	for _, t := range keyspace.Types() {
+		if cmd, ok := keyspace.LengthCommand(t); ok {
+			all[t] = keyCommand(cmd)
+		}
+	}
+	return all
+}()
+
 // Lengths asks each key for its length, which its type must be known for.
-func (s *session) Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
+func (s *session) Lengths(_ context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
 	for len(keys) > 0 {
 		n := min(len(keys), maxPipelinedKeys)
-		if err := s.lengths(ctx, keys[:n], problems[:n]); err != nil {
+		if err := s.lengths(keys[:n], problems[:n]); err != nil {
 			return err
 		}
 		keys, problems = keys[n:], problems[n:]
@@ -217,43 +224,47 @@ func (s *session) Lengths(ctx context.Context, keys []*keyspace.Key, problems []
 	return nil
 }
 
-func (s *session) lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
-	b := s.batch()
-	replies := make([]*redis.Cmd, len(keys))
-	for i, k := range keys {
-		if cmd, ok := keyspace.LengthCommand(k.Type); ok && !s.denied(cmd) {
-			replies[i] = b.add(ctx, cmd, k.Name)
+func (s *session) lengths(keys []*keyspace.Key, problems []fault.KeyProblem) error {
+	deniedBefore := s.capabilities
+	asked := func(k *keyspace.Key) (keyspace.Command, bool) {
+		cmd, ok := keyspace.LengthCommand(k.Type)
+		return cmd, ok && deniedBefore[cmd] != snapshot.Denied
+	}
+	w := s.wire
+	w.writer.Reset()
+	for _, k := range keys {
+		if cmd, ok := asked(k); ok {
+			w.writer.Key(lengthCommands[k.Type], k.Name)
+			s.sent[cmd]++
 		}
 	}
-	if b.pipe.Len() == 0 {
+	if w.writer.Len() == 0 {
 		return nil
 	}
-	if err := b.exec(ctx); err != nil {
+	if err := w.send(); err != nil {
 		return err
 	}
-	for i, reply := range replies {
-		if reply == nil {
+	r := replies{s: s}
+	for i, k := range keys {
+		cmd, ok := asked(k)
+		if !ok {
 			continue
 		}
-		cmd, _ := keyspace.LengthCommand(keys[i].Type)
-		var err error
-		if problems[i], err = s.learn(cmd, reply.Err()); err != nil {
-			return err
+		n, err := w.reader.Int()
+		problem, usable, broken := r.take(cmd, err)
+		if broken != nil {
+			return broken
 		}
-		if problems[i] != fault.NoProblem || s.denied(cmd) {
-			continue
-		}
-		n, err := reply.Int64()
-		if err != nil {
-			return fault.New(fault.Protocol, fmt.Errorf("reply of %s: %w", cmd, err))
-		}
-		if n == 0 {
+		problems[i] = problem
+		switch {
+		case !usable:
+		case n <= 0:
 			// No key has a length of 0 but the empty string, which is no candidate.
 			problems[i] = fault.Gone
-			continue
+		default:
+			k.Length = n
+			k.Known |= keyspace.FactLength
 		}
-		keys[i].Length = n
-		keys[i].Known |= keyspace.FactLength
 	}
-	return nil
+	return r.end()
 }

@@ -10,6 +10,7 @@ import (
 
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/resp"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/scanner"
 )
@@ -22,6 +23,7 @@ const clientName = "redis_keyhealth_exporter"
 type session struct {
 	client *redis.Client
 	conn   *redis.Conn
+	wire   *wire // of the same connection
 
 	sent         [keyspace.NumCommands]uint64
 	capabilities [keyspace.NumCommands]snapshot.Capability
@@ -90,8 +92,7 @@ func (b *batch) exec(ctx context.Context) (err error) {
 		if !isReply(err) {
 			return classify(err)
 		}
-		switch reason, _ := replyReason(err); reason {
-		case fault.NotReady, fault.Busy, fault.Auth, fault.ConnLost:
+		if reason, ok := replyReason(err); ok && endsCycle(reason) {
 			return fault.New(reason, err)
 		}
 	}
@@ -120,7 +121,7 @@ func (s *session) greet(ctx context.Context) error {
 // measured.
 func (s *session) learn(cmd keyspace.Command, err error) (problem fault.KeyProblem, broken error) {
 	switch {
-	case err == nil, errors.Is(err, redis.Nil):
+	case err == nil, errors.Is(err, redis.Nil), errors.Is(err, resp.ErrNil):
 		s.capabilities[cmd] = snapshot.Allowed
 		return fault.NoProblem, nil
 	case deniesKeys(err):

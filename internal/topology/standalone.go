@@ -14,6 +14,7 @@ import (
 	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/resp"
 	"redis_keyhealth_exporter/scanner"
 )
 
@@ -65,9 +66,19 @@ func (n *node) Close() {
 
 // Open dials, authenticates and greets the server.
 func (n *node) Open(ctx context.Context) (scanner.Session, error) {
-	client := redis.NewClient(n.options())
-	client.AddHook(readOnly{})
-	s := &session{client: client, conn: client.Conn()}
+	s := &session{}
+	opts := n.options()
+	opts.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := n.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		s.wire = newWire(conn)
+		return resp.Guard(conn), nil
+	}
+	s.client = redis.NewClient(opts)
+	s.client.AddHook(readOnly{})
+	s.conn = s.client.Conn()
 	if err := s.greet(ctx); err != nil {
 		s.Close()
 		return nil, err
@@ -81,7 +92,6 @@ func (n *node) options() *redis.Options {
 	return &redis.Options{
 		Network: n.cfg.Network,
 		Addr:    n.cfg.Address,
-		Dialer:  n.dial,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
 			password, err := n.cfg.Password()
 			if err != nil {
@@ -104,8 +114,8 @@ func (n *node) options() *redis.Options {
 	}
 }
 
-// dial connects, guards the replies and lets Close end what it made: neither
-// cancelling a context nor closing go-redis' client is sure to.
+// dial connects and lets Close end what it made: neither cancelling a context
+// nor closing go-redis' client is sure to.
 func (n *node) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -123,14 +133,14 @@ func (n *node) dial(ctx context.Context, network, address string) (net.Conn, err
 		return nil, net.ErrClosed
 	}
 	if n.cfg.TLS == nil {
-		return &guardedConn{Conn: conn}, nil
+		return conn, nil
 	}
 	secure := tls.Client(conn, n.cfg.TLS)
 	if err := secure.HandshakeContext(ctx); err != nil {
 		conn.Close()
 		return nil, fault.Newf(fault.TLS, "TLS handshake: %w", err)
 	}
-	return &guardedConn{Conn: secure}, nil
+	return secure, nil
 }
 
 // trackedConn leaves its node's list when it is closed.

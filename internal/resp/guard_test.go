@@ -1,4 +1,4 @@
-package topology
+package resp
 
 import (
 	"bytes"
@@ -40,7 +40,7 @@ func TestGuard(t *testing.T) {
 		{"TLS", "\x15\x03\x01\x00\x02\x02\x46", false},
 	} {
 		for _, size := range []int{1, 3, len(tc.stream)} {
-			if err := feed(&guard{}, []byte(tc.stream), size); (err == nil) != tc.ok || err != nil && !errors.Is(err, errProtocol) {
+			if err := feed(&guard{}, []byte(tc.stream), size); (err == nil) != tc.ok || err != nil && !errors.Is(err, ErrProtocol) {
 				t.Errorf("%s in pieces of %d: err = %v", tc.about, size, err)
 			}
 		}

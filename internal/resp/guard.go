@@ -1,19 +1,16 @@
-package topology
+package resp
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strconv"
 )
 
-// Limits of what a server may announce. The client library allocates what a
+// Limits of replies that only the client library reads. It allocates what a
 // length header says before a byte of it has come, panics on absurd ones and
 // recurses into nested arrays without end: a rogue or garbled peer must not end
 // the process.
 const (
-	maxBulkBytes  = 512 << 20 // Redis' own limit of a string
-	maxArrayLen   = 1 << 20
 	maxLineBytes  = 64 << 10
 	maxDepth      = 8
 	maxReplyBytes = 1 << 30 // one reply in all
@@ -21,8 +18,9 @@ const (
 	headerDigits = 24 // of a length that can be within the limits
 )
 
-// errProtocol is what a reader gets of a peer that breaks a limit or RESP2.
-var errProtocol = errors.New("reply is no RESP2 within the limits")
+// Guard closes a connection on the first byte read from it that is no RESP2 or
+// beyond the limits; the reader gets ErrProtocol.
+func Guard(conn net.Conn) net.Conn { return &guardedConn{Conn: conn} }
 
 // guardedConn watches the reply headers that pass through it.
 type guardedConn struct {
@@ -72,7 +70,7 @@ func (g *guard) check(b []byte) error {
 			return err
 		}
 		if g.reply += n; g.reply > maxReplyBytes {
-			return fmt.Errorf("%w: longer than %d bytes", errProtocol, int64(maxReplyBytes))
+			return fmt.Errorf("%w: longer than %d bytes", ErrProtocol, int64(maxReplyBytes))
 		}
 		if g.depth == 0 && g.skip == 0 && !g.inLine {
 			g.reply = 0
@@ -89,7 +87,7 @@ func (g *guard) start(c byte) error {
 		g.inLine, g.kind, g.line = true, c, 0
 		return nil
 	}
-	return fmt.Errorf("%w: starts with %q", errProtocol, c)
+	return fmt.Errorf("%w: starts with %q", ErrProtocol, c)
 }
 
 // inside takes a byte of a header line.
@@ -99,7 +97,7 @@ func (g *guard) inside(c byte) error {
 			g.digits[g.line] = c
 		}
 		if g.line++; g.line > maxLineBytes {
-			return fmt.Errorf("%w: a line longer than %d bytes", errProtocol, maxLineBytes)
+			return fmt.Errorf("%w: a line longer than %d bytes", ErrProtocol, maxLineBytes)
 		}
 		return nil
 	}
@@ -109,23 +107,23 @@ func (g *guard) inside(c byte) error {
 		return nil
 	}
 	if g.line < 2 || g.line > headerDigits || g.digits[g.line-1] != '\r' {
-		return fmt.Errorf("%w: bad length", errProtocol)
+		return fmt.Errorf("%w: bad length", ErrProtocol)
 	}
 	n, err := strconv.ParseInt(string(g.digits[:g.line-1]), 10, 64)
-	limit := int64(maxBulkBytes)
+	limit := int64(MaxBulkBytes)
 	if g.kind == '*' {
-		limit = maxArrayLen
+		limit = MaxArrayLen
 	}
 	switch {
 	case err != nil || n < -1:
-		return fmt.Errorf("%w: bad length", errProtocol)
+		return fmt.Errorf("%w: bad length", ErrProtocol)
 	case n > limit:
-		return fmt.Errorf("%w: announces %c%d", errProtocol, g.kind, n)
+		return fmt.Errorf("%w: announces %c%d", ErrProtocol, g.kind, n)
 	case g.kind == '$' && n >= 0:
 		g.skip = n + 2
 	case g.kind == '*' && n > 0:
 		if g.depth == maxDepth {
-			return fmt.Errorf("%w: nested deeper than %d", errProtocol, maxDepth)
+			return fmt.Errorf("%w: nested deeper than %d", ErrProtocol, maxDepth)
 		}
 		g.pending[g.depth] = n
 		g.depth++
