@@ -103,10 +103,13 @@ func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 func (c *cycle) exchange(ctx context.Context) error {
 	p := c.page
 	return c.patiently(ctx, func() error {
-		return c.charged(len(p.Keys), func() (int, error) {
+		start := time.Now()
+		err := c.charged(len(p.Keys), func() (int, error) {
 			err := c.session.Page(ctx, p)
 			return p.RoundTrips, err
 		})
+		p.Count = c.pace.pageCount(time.Since(start), p.RoundTrips, c.opts.Count)
+		return err
 	})
 }
 

@@ -77,7 +77,8 @@ type Info struct {
 	Syncing         bool   // of a replica: its data is being replaced
 	ExpiredKeys     int64  // since the server's start
 	EvictedKeys     int64
-	Flushes         int64 // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
+	Usage           [keyspace.NumCommands]Usage // by all clients, since the server's start
+	Flushes         int64                       // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
 }
 
 // keys is the number of keys of all databases; false where a DBSIZE is missing.

@@ -1,6 +1,11 @@
 package scanner
 
-import "time"
+import (
+	"slices"
+	"time"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+)
 
 const (
 	// quantum is how much sleep is gathered before it is taken: a few long
@@ -12,29 +17,92 @@ const (
 	// queueing behind others counts as busy, too.
 	minKeysPerSecond = 500
 
-	// What a page costs the server at the least, measured: noise in the round
-	// trip must not free the brake.
+	// What the server spends on a name and a command at the least, measured,
+	// until its own statistics tell: noise in the round trip must not free the
+	// brake. Of each, overhead is the part that they do not count: reading,
+	// parsing and writing.
 	busyPerName    = 1300 * time.Nanosecond
 	busyPerCommand = 800 * time.Nanosecond
+	overhead       = 400 * time.Nanosecond
+
+	// maxCorrection bounds what the server's statistics may make of these.
+	maxCorrection = 100
+
+	// maxStretch is how many times its model cost an exchange may count where
+	// the network's jitter drowns what it really took.
+	maxStretch = 4
+
+	// jitterWeight is how many PINGs the average of the jitter forgets over.
+	jitterWeight = 8
+
+	// minSample is how many commands a correction must rest on.
+	minSample = 1000
+
+	// slowPage is how long an exchange may take beyond the round trip before the
+	// next page asks for half as many names; after calmPages in a row that took a
+	// quarter of it, for twice as many.
+	slowPage  = 50 * time.Millisecond
+	calmPages = 50
+	minCount  = 10
+
+	// slowDown is how much longer the scan sleeps while the server suffers.
+	slowDown = 2
 )
 
 // pacer holds the load budget: busy ÷ wall ≤ duty.
 type pacer struct {
-	duty             float64       // share of one server core; 1 = no sleep
-	maxKeysPerSecond float64       // 0 = no such limit
-	leastPing        time.Duration // of the present connection
-	owed             time.Duration // sleep that is due; negative = slept too long
-	busy             time.Duration // server time spent on us, in all
+	duty             float64 // share of one server core; 1 = no sleep
+	maxKeysPerSecond float64 // 0 = no such limit
+
+	leastPing time.Duration // of the present connection
+	jitter    time.Duration // by how much PINGs exceed it, on average
+	suffering bool          // the own PING takes twice its time
+
+	perName, perCommand time.Duration // model cost; 0 = not corrected yet
+	count, calm         int           // names per page now, fast pages in a row
+
+	owed time.Duration // sleep that is due; negative = slept too long
+	busy time.Duration // server time spent on us, in all
+}
+
+// connected forgets what was known of the last connection's round trips.
+func (p *pacer) connected() { p.leastPing, p.jitter, p.suffering = 0, 0, false }
+
+// pinged takes some PINGs in a row into account: the least of them is the
+// network's and the server's, by how much the others exceed it is noise.
+func (p *pacer) pinged(took []time.Duration) {
+	least := max(slices.Min(took), 1)
+	first := p.leastPing == 0
+	if first || least < p.leastPing {
+		p.leastPing = least
+	}
+	for i, t := range took {
+		weight := time.Duration(jitterWeight)
+		if first {
+			weight = time.Duration(i + 1) // their mean
+		}
+		p.jitter += (t - p.leastPing - p.jitter) / weight
+	}
+	p.suffering = least > 2*p.leastPing+time.Millisecond && p.duty < 1
 }
 
 // charge accounts for one exchange: how long it took in how many round trips,
 // and what was asked.
 func (p *pacer) charge(took time.Duration, roundTrips, names, commands int) {
-	least := time.Duration(names)*busyPerName + time.Duration(commands)*busyPerCommand
-	busy := max(took-time.Duration(roundTrips)*p.leastPing, least)
+	model := p.model(names, commands)
+	busy := max(took-time.Duration(roundTrips)*p.leastPing, model)
+	if p.jitter > maxStretch*model {
+		// PINGs vary by more than this can have cost: its time tells nothing.
+		busy = min(busy, maxStretch*model)
+	}
 	p.busy += busy
 
-	sleep := time.Duration(float64(busy) * (1/p.duty - 1))
+	// The network's share of the exchange is wall time already.
+	wall := time.Duration(float64(busy) / p.duty)
+	if p.suffering {
+		wall *= slowDown
+	}
+	sleep := max(0, wall-took)
 	if names > 0 {
 		sleep = min(sleep, max(0, timeFor(names, minKeysPerSecond)-took))
 		if p.maxKeysPerSecond > 0 {
@@ -42,6 +110,67 @@ func (p *pacer) charge(took time.Duration, roundTrips, names, commands int) {
 		}
 	}
 	p.owed += sleep
+}
+
+func (p *pacer) model(names, commands int) time.Duration {
+	perName, perCommand := busyPerName, busyPerCommand
+	if p.perName > 0 {
+		perName = p.perName
+	}
+	if p.perCommand > 0 {
+		perCommand = p.perCommand
+	}
+	return time.Duration(names)*perName + time.Duration(commands)*perCommand
+}
+
+// Usage is what INFO commandstats tells of a command since the server's start,
+// whoever called it.
+type Usage struct {
+	Calls int64
+	Time  time.Duration // of executing it
+}
+
+// correct derives the model from the server's statistics over a stretch of
+// time: used is what all clients called meanwhile, sent and names what we did.
+func (p *pacer) correct(used [keyspace.NumCommands]Usage, sent [keyspace.NumCommands]uint64, names uint64) {
+	if scan := used[keyspace.CmdScan]; names >= minSample && scan.Calls > 0 {
+		ours := scan.Time / time.Duration(scan.Calls) * time.Duration(sent[keyspace.CmdScan])
+		p.perName = corrected(ours/time.Duration(names), busyPerName)
+	}
+	var spent time.Duration
+	var commands uint64
+	for cmd := keyspace.CmdScan + 1; cmd < keyspace.NumCommands; cmd++ {
+		if u := used[cmd]; u.Calls > 0 && keyspace.Command(cmd) != keyspace.CmdInfo {
+			spent += time.Duration(float64(u.Time) / float64(u.Calls) * float64(sent[cmd]))
+			commands += sent[cmd]
+		}
+	}
+	if commands >= minSample {
+		p.perCommand = corrected(spent/time.Duration(commands), busyPerCommand)
+	}
+}
+
+func corrected(executing, usual time.Duration) time.Duration {
+	return min(max(executing+overhead, usual/2), maxCorrection*usual)
+}
+
+// pageCount is how many names the next page asks for, given how long the last
+// one took.
+func (p *pacer) pageCount(took time.Duration, roundTrips, limit int) int {
+	if p.count == 0 || p.count > limit {
+		p.count = limit
+	}
+	switch took -= time.Duration(roundTrips) * p.leastPing; {
+	case took > slowPage:
+		p.count, p.calm = max(p.count/2, min(minCount, limit)), 0
+	case took > slowPage/4:
+		p.calm = 0
+	default:
+		if p.calm++; p.calm >= calmPages {
+			p.count, p.calm = min(2*p.count, limit), 0
+		}
+	}
+	return p.count
 }
 
 // due is how long to sleep now.

@@ -136,7 +136,7 @@ func TestBadLine(t *testing.T) {
 		{[]string{address}, "unexpected argument"},
 		{[]string{"serve", address}, "unexpected argument"},
 		{[]string{"--redis.addr=127.0.0.1", address}, "unexpected argument"},
-		{[]string{"@" + file(t, canary)}, "unexpected argument"},
+		{[]string{"@" + file(t, "--scan.count=0")}, "unexpected argument"},
 		{[]string{"scan"}, "unexpected argument"},
 		{[]string{"help", "scan"}, "unexpected argument"},
 		{[]string{""}, "unexpected argument"},

@@ -118,6 +118,12 @@ func testMetrics(t *testing.T, e *exporter, addr string, bigBytes int64) {
 		}
 	}
 
+	for _, family := range []string{"redis_keyhealth_exporter_build_info", "go_goroutines", "process_start_time_seconds", "promhttp_metric_handler_requests_total"} {
+		if !strings.Contains(metrics, "\n"+family) {
+			t.Errorf("%s is missing", family)
+		}
+	}
+
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
 		t.Fatal("promtool is not on PATH; it comes with Prometheus: apt-get install prometheus, brew install prometheus")

@@ -17,8 +17,9 @@ import (
 func TestHelp(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"--help", "--redis.addr"},
+		{"--help", "Commands:"},
 		{"-h", "--redis.addr"},
-		{"help", "--redis.addr"},
+		{"help", "Commands:"},
 		{"serve --help", "--redis.addr"},
 		{"--help --scan.count=0", "--redis.addr"},
 		{"--version", program + ", version "},

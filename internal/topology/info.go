@@ -1,10 +1,12 @@
 package topology
 
 import (
+	"math"
 	"net"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/snapshot"
@@ -73,7 +75,10 @@ func parseInfo(text string) scanner.Info {
 	info.ExpiredKeys = number("expired_keys")
 	info.EvictedKeys = number("evicted_keys")
 	for _, cmd := range []string{"flushall", "flushdb", "swapdb"} {
-		info.Flushes += calls(fields["cmdstat_"+cmd])
+		info.Flushes += usage(fields["cmdstat_"+cmd]).Calls
+	}
+	for _, cmd := range keyspace.Commands() {
+		info.Usage[cmd] = usage(fields["cmdstat_"+cmd.String()])
 	}
 	return info
 }
@@ -93,9 +98,11 @@ func parseDB(name, value string) (snapshot.DBInfo, bool) {
 	return snapshot.DBInfo{DB: db, Keys: keys, Expires: expires}, ok && keys > 0
 }
 
-func calls(stats string) int64 {
-	n, _ := pair(stats, "calls")
-	return n
+// usage reads a row such as calls=1,usec=20,usec_per_call=20.00,….
+func usage(stats string) scanner.Usage {
+	calls, _ := pair(stats, "calls")
+	usec, _ := pair(stats, "usec")
+	return scanner.Usage{Calls: calls, Time: time.Duration(min(usec, math.MaxInt64/1000)) * time.Microsecond}
 }
 
 // pair finds the number of name in a list such as a=1,b=2.

@@ -178,6 +178,9 @@ func TestReportNumbers(t *testing.T) {
 	if len(n.Types) != 4 || n.Types[3] != (TypeReport{"db3", "list", 1, 1 << 20}) {
 		t.Errorf("types: %+v", n.Types)
 	}
+	if got := report(unscanned()).Nodes[0].Server; got != "" {
+		t.Errorf("a server that is not known: %q", got)
+	}
 	for _, c := range []struct {
 		name  string
 		state snapshot.NodeState
