@@ -7,15 +7,21 @@ STATICCHECK := go run honnef.co/go/tools/cmd/staticcheck@v0.8.2
 VERSION     = $(shell cat VERSION)
 REVISION    = $(shell git rev-parse --verify --quiet HEAD 2>/dev/null || echo unknown)
 BRANCH      = $(shell git symbolic-ref --short --quiet HEAD 2>/dev/null || echo unknown)
-BUILD_DATE  = $(shell date -u +%Y%m%d-%H:%M:%S)
+# Of the commit, so that the same sources make the same bytes. GNU's date, or BSD's.
+SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date +%s)
+BUILD_DATE  = $(shell date -u -d @$(SOURCE_DATE_EPOCH) +$(DATE_FORMAT) 2>/dev/null || date -u -r $(SOURCE_DATE_EPOCH) +$(DATE_FORMAT))
+DATE_FORMAT = %Y%m%d-%H:%M:%S
 PKG_VERSION = github.com/prometheus/common/version
 GO_LDFLAGS  = -X $(PKG_VERSION).Version=$(VERSION) -X $(PKG_VERSION).Revision=$(REVISION) \
 	-X $(PKG_VERSION).Branch=$(BRANCH) -X $(PKG_VERSION).BuildDate=$(BUILD_DATE)
 
 TESTFLAGS ?=
 FUZZTIME  ?= 20s
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
+DIST      ?= dist
+IMAGE     ?= redis_keyhealth_exporter:$(VERSION)
 
-.PHONY: help build test test-race test-tools lint fmt generate demo fuzz clean
+.PHONY: help build test test-race test-tools lint fmt generate demo fuzz release rootfs image clean
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-10s %s\n", $$1, $$2 }'
 
@@ -56,5 +62,14 @@ fuzz: ## run every fuzz test for FUZZTIME (20s)
 		done; \
 	done
 
+release: ## compile and pack for PLATFORMS, with checksums, into dist/
+	@MAKE='$(MAKE)' VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' scripts/release.sh $(DIST) $(PLATFORMS)
+
+rootfs: ## lay out the files of the container image in dist/rootfs
+	@MAKE='$(MAKE)' scripts/rootfs.sh $(DIST)/rootfs
+
+image: rootfs ## make the container image with docker, podman or buildah
+	@scripts/image.sh $(IMAGE) $(DIST)/rootfs $(if $(BASE),BASE=$(BASE)) VERSION=$(VERSION) REVISION=$(REVISION)
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin dist

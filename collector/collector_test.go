@@ -76,8 +76,8 @@ func everything() keyspace.Available {
 // node is a state with findings made by the real builder and tracker.
 func node(t testing.TB, target string) snapshot.NodeState {
 	tracker := bigkeys.New()
-	tracker.Commit(tracker.Begin(), at.Add(-time.Hour))
-	finds := tracker.Begin()
+	tracker.Commit(tracker.Begin(0, 1), at.Add(-time.Hour))
+	finds := tracker.Begin(0, 1)
 	b := snapshot.NewBuilder(rules(t), finds, 3, nil, at.Add(-time.Second))
 	add := func(db int, name string, typ keyspace.Type, size, length int64, ttl time.Duration) {
 		k := keyspace.Key{DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name), Type: typ, Bytes: size, Length: length, TTL: ttl}
@@ -85,7 +85,7 @@ func node(t testing.TB, target string) snapshot.NodeState {
 		if length > 0 {
 			k.Known |= keyspace.FactLength
 		}
-		b.Add(&k, at)
+		b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
 	}
 	add(0, "user:1", keyspace.String, 100, 0, time.Hour)
 	add(0, "user:2", keyspace.String, 100, 0, keyspace.NoTTL)
@@ -189,9 +189,9 @@ func line(lines []string, i int) string {
 // TestNeverAHealthyZero: what was not judged has no series.
 func TestNeverAHealthyZero(t *testing.T) {
 	n := node(t, "x")
-	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(), 3, nil, at)
+	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(0, 1), 3, nil, at)
 	k := keyspace.Key{Name: "a:1", NameBytes: 3, Known: keyspace.FactType, Type: keyspace.Hash}
-	b.Add(&k, at)
+	b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
 	var denied keyspace.Available
 	for i := range denied {
 		denied[i] = keyspace.FactType
@@ -219,10 +219,10 @@ func TestNeverAHealthyZero(t *testing.T) {
 func worst(t testing.TB, target string, dbs int) snapshot.NodeState {
 	const topKeys = 20
 	tracker := bigkeys.New()
-	tracker.Commit(tracker.Begin(), at)
+	tracker.Commit(tracker.Begin(0, 1), at)
 	var last *snapshot.Snapshot
 	for cycle := range 2 {
-		finds := tracker.Begin()
+		finds := tracker.Begin(0, 1)
 		b := snapshot.NewBuilder(rules(t), finds, topKeys, last, at)
 		for db := range dbs {
 			for _, typ := range keyspace.Types() {
@@ -233,7 +233,7 @@ func worst(t testing.TB, target string, dbs int) snapshot.NodeState {
 						Known: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength,
 						Type:  typ, Bytes: 200 << 20, Length: 20_000, TTL: time.Hour,
 					}
-					b.Add(&k, at)
+					b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
 				}
 			}
 		}

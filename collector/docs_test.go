@@ -51,8 +51,11 @@ has ` + "`rule_evaluated`" + ` 0 and no ` + "`rule_violations`" + `; where a com
 **Suspect.** A cycle during which the keyspace was flushed, or that saw over 10 % more or fewer names than the server counts keys
 (beyond what expired), is published with ` + "`snapshot_suspect`" + ` 1 and raises no event.
 
-**Exact.** Every key is looked at in every cycle, so all standard errors are 0.
+**Exact or estimated.** With ` + "`--scan.sample=1`" + ` and ` + "`--scan.detail=1`" + ` every key is looked at in every cycle and all standard errors are 0. ` + "`--scan.detail=auto`" + `
+does that up to 131,071 keys a node; beyond, TYPE and PTTL are asked of a fixed sample of the keys and of every key that may be big, so that what needs them (keys
+and memory by type, ttl_* rules, ttl_seconds) is an estimate with a standard error. Names, bytes in all and big keys stay exact. With ` + "`--scan.sample=k`" + ` bytes
+are estimates, too, and big_keys counts the ones that are known: all of them after k cycles. Estimates are over the names that the cycle saw.
 
-**Baseline.** What the first cycle finds was there before anyone watched: it is never new. A key that left and comes back within
+**Baseline.** What the first cycle finds (of each of the k classes, the first that measures it) was there before anyone watched: it is never new. A key that left and comes back within
 48 hours is not new either.
 `

@@ -32,10 +32,16 @@ func eachType(send func(*snapshot.TypeStats, *out, ...string)) func(*snapshot.No
 	})
 }
 
-func sendKeys(t *snapshot.TypeStats, o *out, labels ...string) { o.send(t.Keys.Value, labels...) }
+func sendKeys(t *snapshot.TypeStats, o *out, labels ...string) {
+	if t.Keys.Known() {
+		o.send(t.Keys.Value, labels...)
+	}
+}
 
 func sendKeysStderr(t *snapshot.TypeStats, o *out, labels ...string) {
-	o.send(t.Keys.Stderr, labels...)
+	if t.Keys.Known() {
+		o.send(t.Keys.Stderr, labels...)
+	}
 }
 
 func sendBytes(t *snapshot.TypeStats, o *out, labels ...string) {
@@ -85,7 +91,7 @@ func eachViolation(value func(snapshot.Estimate) float64) func(*snapshot.NodeSta
 		for _, db := range n.Snapshot.DBs {
 			for _, ns := range db.Namespaces {
 				for i, rule := range n.Snapshot.Rules {
-					if n.Snapshot.Evaluated[i] {
+					if n.Snapshot.Evaluated[i] && ns.Violations[i].Known() {
 						o.send(value(ns.Violations[i]), keyspace.DBLabel(db.DB), rule.ID, rule.Level.String(), ns.Name)
 					}
 				}

@@ -3,6 +3,7 @@ package scanner
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
@@ -26,8 +27,10 @@ type cycle struct {
 	denied  int   // keys that the ACL closes to us
 	builder *snapshot.Builder
 	finds   *bigkeys.Finds
+	sample  sample
 
 	page       *Page
+	draws      []snapshot.Draw // of page.Keys
 	candidates []*keyspace.Key
 	index      []int // of the candidates, in page.Keys
 	problems   []fault.KeyProblem
@@ -44,8 +47,10 @@ func (c *cycle) run(ctx context.Context) error {
 	}
 	c.first = first
 	c.total, _ = first.keys()
-	c.finds = c.tracker.Begin()
-	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, c.state.get().Snapshot, c.started)
+	previous := c.state.get().Snapshot
+	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
+	c.finds = c.tracker.Begin(c.sample.class, c.sample.k)
+	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, previous, c.started)
 	c.page = &Page{Count: c.opts.Count}
 	selected := 0 // a connection begins in db 0
 	for _, db := range first.DBs {
@@ -71,15 +76,12 @@ func (c *cycle) run(ctx context.Context) error {
 func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 	p := c.page
 	p.DB, p.Cursor, p.Scan, p.Keys = db.DB, 0, true, p.Keys[:0]
-	p.Facts = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL
-	if db.Expires == 0 {
-		p.Facts &^= keyspace.FactTTL // nothing expires: see judge
-	}
 	for {
+		c.draw(db)
 		if err := c.exchange(ctx); err != nil {
 			return err
 		}
-		if err := c.inspectCandidates(ctx); err != nil {
+		if err := c.inspectCandidates(ctx, db); err != nil {
 			return err
 		}
 		if err := c.judge(db); err != nil {
@@ -99,6 +101,31 @@ func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 	}
 }
 
+// detail are the facts that need a probe beyond MEMORY USAGE. Where INFO says
+// that nothing expires, no TTL is asked for: see judge.
+func detail(db snapshot.DBInfo) keyspace.Facts {
+	if db.Expires == 0 {
+		return keyspace.FactType
+	}
+	return keyspace.FactType | keyspace.FactTTL
+}
+
+// draw settles what is asked of each key of the page.
+func (c *cycle) draw(db snapshot.DBInfo) {
+	p := c.page
+	p.Wants, c.draws = p.Wants[:0], c.draws[:0]
+	for i := range p.Keys {
+		draw, wants := c.sample.draw(&p.Keys[i]), keyspace.Facts(0)
+		if draw&(snapshot.Certain|snapshot.Measured) != 0 {
+			wants |= keyspace.FactBytes
+		}
+		if draw&(snapshot.Certain|snapshot.Detailed) != 0 {
+			wants |= detail(db)
+		}
+		p.Wants, c.draws = append(p.Wants, wants), append(c.draws, draw)
+	}
+}
+
 // exchange sends the page and charges its cost.
 func (c *cycle) exchange(ctx context.Context) error {
 	p := c.page
@@ -113,27 +140,40 @@ func (c *cycle) exchange(ctx context.Context) error {
 	})
 }
 
-// inspectCandidates fetches the length of the keys that are large enough to
-// break a rule which needs it: length commands touch LRU and LFU where the
-// server has no NO-TOUCH, so no other key pays.
-func (c *cycle) inspectCandidates(ctx context.Context) error {
+// inspectCandidates asks the keys that are large enough to break a rule which
+// needs it for what is missing: their type and TTL, and then their length.
+// Length commands touch LRU and LFU where the server has no NO-TOUCH, so no
+// other key pays.
+func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo) error {
+	err := c.probe(ctx, func(k *keyspace.Key) bool { return !k.Has(keyspace.FactType) }, func() error {
+		return c.session.Inspect(ctx, c.candidates, detail(db), c.problems)
+	})
+	if err != nil {
+		return err
+	}
+	return c.probe(ctx, func(k *keyspace.Key) bool {
+		_, ok := keyspace.LengthCommand(k.Type)
+		return ok && k.Has(keyspace.FactType)
+	}, func() error { return c.session.Lengths(ctx, c.candidates, c.problems) })
+}
+
+// probe gathers the page's candidates that lack something and sends for it.
+func (c *cycle) probe(ctx context.Context, lacks func(*keyspace.Key) bool, send func() error) error {
 	p := c.page
-	c.candidates, c.index, c.problems = c.candidates[:0], c.index[:0], c.problems[:0]
+	c.candidates, c.index = c.candidates[:0], c.index[:0]
 	for i := range p.Keys {
 		k := &p.Keys[i]
-		if p.Problems[i] == fault.Gone || !k.Has(keyspace.FactBytes|keyspace.FactType) {
-			continue
-		}
-		if _, ok := keyspace.LengthCommand(k.Type); ok && k.Bytes >= c.opts.Policy.Floor(k.Type) {
+		if p.Problems[i] == fault.NoProblem && k.Has(keyspace.FactBytes) && k.Bytes >= c.opts.Policy.Floor(k.Type) && lacks(k) {
 			c.candidates, c.index = append(c.candidates, k), append(c.index, i)
-			c.problems = append(c.problems, fault.NoProblem)
 		}
 	}
 	if len(c.candidates) == 0 {
 		return nil
 	}
 	err := c.patiently(ctx, func() error {
-		return c.charged(0, func() (int, error) { return 1, c.session.Lengths(ctx, c.candidates, c.problems) })
+		c.problems = slices.Grow(c.problems[:0], len(c.candidates))[:len(c.candidates)]
+		clear(c.problems)
+		return c.charged(0, func() (int, error) { return 1, send() })
 	})
 	for i, problem := range c.problems {
 		if problem != fault.NoProblem {
@@ -153,15 +193,18 @@ func (c *cycle) judge(db snapshot.DBInfo) error {
 		switch p.Problems[i] {
 		case fault.Gone, fault.Moved:
 			continue
+		case fault.OversizedName, fault.OddReply:
+			c.draws[i] = snapshot.Certain // it can never be measured
 		case fault.KeyPermission:
+			c.draws[i] = snapshot.Certain
 			if c.denied++; c.denied > maxDeniedKeys {
 				return fault.Newf(fault.Permission, "the ACL user may not read more than %d keys, %s among them: grant it all of them (%%R~*, or ~* before Redis 7)", maxDeniedKeys, k.Label())
 			}
 		}
-		if db.Expires == 0 && !k.Oversized() {
+		if db.Expires == 0 && !k.Oversized() && (c.draws[i]&^snapshot.Measured != 0 || k.Has(keyspace.FactType)) {
 			k.Known, k.TTL = k.Known|keyspace.FactTTL, keyspace.NoTTL
 		}
-		c.builder.Add(k, now)
+		c.builder.Add(k, c.draws[i], now)
 	}
 	c.state.problems(&problems)
 	return nil
@@ -202,6 +245,7 @@ func (c *cycle) publish(last *Info) {
 	if len(suspect) == 0 {
 		c.tracker.Commit(c.finds, now)
 	}
+	c.class++
 	c.state.publish(c, s, c.tracker.View())
 	c.report.completed(c.state.id(), s, c.session.Capabilities())
 }

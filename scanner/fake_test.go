@@ -136,9 +136,14 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 		time.Sleep(s.pageTime)
 	}
 	for i := range p.Keys {
-		p.Keys[i].Known = p.Facts
+		p.Keys[i].Known = p.Wants[i]
 		p.Problems = append(p.Problems, fault.NoProblem)
-		s.sent[keyspace.CmdMemoryUsage]++
+		if p.Wants[i]&keyspace.FactBytes != 0 {
+			s.sent[keyspace.CmdMemoryUsage]++
+		}
+		if p.Wants[i]&keyspace.FactType != 0 {
+			s.sent[keyspace.CmdType]++
+		}
 	}
 	p.Next, p.NextCursor = p.Next[:0], 0
 	if p.Scan {
@@ -152,6 +157,14 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 	}
 	if s.onPage != nil {
 		return s.onPage(ctx, s.pages, p)
+	}
+	return nil
+}
+
+func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, _ []fault.KeyProblem) error {
+	for _, k := range keys {
+		k.Known |= facts
+		s.sent[keyspace.CmdType]++
 	}
 	return nil
 }

@@ -34,6 +34,9 @@ type Session interface {
 	Select(ctx context.Context, db int) error
 	// Page inspects keys and fetches the names of the next page.
 	Page(ctx context.Context, p *Page) error
+	// Inspect fetches facts of a few keys, in place, and sets problems beside
+	// them.
+	Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error
 	// Lengths fetches the length of each key whose type is known, and sets
 	// problems beside them.
 	Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error
@@ -50,8 +53,8 @@ type Session interface {
 // reuses it.
 type Page struct {
 	DB       int
-	Facts    keyspace.Facts     // to fetch of each key; FactLength is not among them
 	Keys     []keyspace.Key     // facts are filled in, in place
+	Wants    []keyspace.Facts   // what to fetch of each key; FactLength is not among them
 	Problems []fault.KeyProblem // one for each key, set by the session
 
 	Scan   bool // send the SCAN, too

@@ -30,7 +30,7 @@ const (
 
 	// maxStretch is how many times its model cost an exchange may count where
 	// the network's jitter drowns what it really took.
-	maxStretch = 4
+	maxStretch = 2
 
 	// jitterWeight is how many PINGs the average of the jitter forgets over.
 	jitterWeight = 8
@@ -40,7 +40,7 @@ const (
 
 	// slowPage is how long an exchange may take beyond the round trip before the
 	// next page asks for half as many names; after calmPages in a row that took a
-	// quarter of it, for twice as many.
+	// quarter of it, jitter aside, for twice as many.
 	slowPage  = 50 * time.Millisecond
 	calmPages = 50
 	minCount  = 10
@@ -163,7 +163,7 @@ func (p *pacer) pageCount(took time.Duration, roundTrips, limit int) int {
 	switch took -= time.Duration(roundTrips) * p.leastPing; {
 	case took > slowPage:
 		p.count, p.calm = max(p.count/2, min(minCount, limit)), 0
-	case took > slowPage/4:
+	case took > slowPage/4+2*p.jitter:
 		p.calm = 0
 	default:
 		if p.calm++; p.calm >= calmPages {

@@ -30,8 +30,8 @@ func TestPacerCharge(t *testing.T) {
 		{"a rate limit", pacer{duty: 1, maxKeysPerSecond: 1000}, 10 * ms, 1, 100, 300, 10 * ms, 90 * ms},
 		{"a rate limit below 500 holds", pacer{duty: 0.05, maxKeysPerSecond: 100}, 10 * ms, 1, 100, 300, 10 * ms, 990 * ms},
 		{"a rate limit that is met anyway", pacer{duty: 0.05, maxKeysPerSecond: 1e6}, 1 * ms, 1, 100, 0, 1 * ms, 19 * ms},
-		{"jitter that drowns a page's cost", pacer{duty: 0.5, leastPing: 1 * ms, jitter: 10 * ms}, 21 * ms, 1, 100, 300, 4 * 370 * us, 0},
-		{"jitter that does not", pacer{duty: 0.5, leastPing: 1 * ms, jitter: 1 * ms}, 21 * ms, 1, 100, 300, 20 * ms, 19 * ms},
+		{"jitter that drowns a page's cost", pacer{duty: 0.5, leastPing: 1 * ms, jitter: 10 * ms}, 21 * ms, 1, 100, 300, 2 * 370 * us, 0},
+		{"jitter that does not", pacer{duty: 0.5, leastPing: 1 * ms, jitter: 700 * us}, 21 * ms, 1, 100, 300, 20 * ms, 19 * ms},
 		{"a corrected model", pacer{duty: 0.5, perName: 2 * us, perCommand: 10 * us}, 1 * us, 1, 100, 300, 3200 * us, 6399 * us},
 		{"a server that suffers", pacer{duty: 0.5, suffering: true}, 10 * ms, 1, 100, 300, 10 * ms, 30 * ms},
 		{"INFO has no names and pays in full", pacer{duty: 0.05}, 1 * ms, 1, 0, 2, 1 * ms, 19 * ms},
@@ -150,6 +150,13 @@ func TestPageCount(t *testing.T) {
 		p.pageCount(0, 1, 100)
 	}
 	step(0, 100)
+	far := pacer{jitter: 15 * time.Millisecond, count: 50}
+	for range calmPages {
+		far.pageCount(40*time.Millisecond, 1, 100)
+	}
+	if far.count != 100 {
+		t.Errorf("jitter keeps COUNT at %d", far.count)
+	}
 	small := pacer{}
 	if got := small.pageCount(time.Hour, 1, 5); got != 5 {
 		t.Errorf("a limit below the least: %d", got)

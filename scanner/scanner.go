@@ -24,6 +24,8 @@ type Options struct {
 	Count            int           // names per page
 	MaxDuty          float64       // share of one server core, above 0 and at most 1
 	MaxKeysPerSecond float64       // 0 = no limit
+	Sample           int           // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
+	Detail           int           // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
 	TopKeys          int           // length of a top list
 	Logger           log.Logger
 }
@@ -55,6 +57,7 @@ type Scanner struct {
 	tracker *bigkeys.Tracker
 	pace    pacer
 
+	class     int     // cycles published, which rotates the classes
 	session   Session // nil = none is open
 	runID     string  // of the process behind the session; "" = not known yet
 	usage     *usage  // at the last contact of this session
@@ -69,7 +72,7 @@ func New(node Node, opts Options) *Scanner {
 		tracker: bigkeys.New(),
 		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
-	s.state = newState(node, opts.Policy)
+	s.state = newState(node, opts.Policy, max(opts.Sample, 1))
 	s.report = &reporter{logger: opts.Logger}
 	return s
 }

@@ -27,7 +27,7 @@ type state struct {
 // walked in milliseconds, in which the server may well be all ours.
 const dutyStretch = 5 * time.Second
 
-func newState(node Node, p *policy.Policy) *state {
+func newState(node Node, p *policy.Policy, sampled int) *state {
 	st := &state{known: node.ID(), dutySince: time.Now()}
 	st.now.BigKeys = &bigkeys.View{}
 	st.now.Status = snapshot.Status{
@@ -35,7 +35,7 @@ func newState(node Node, p *policy.Policy) *state {
 		Info:        snapshot.ServerInfo{Address: node.Address()},
 		Evaluated:   make([]bool, len(p.Rules())),
 		Rules:       p.Rules(),
-		SampleRatio: 1,
+		SampleRatio: 1 / float64(sampled),
 		DetailRatio: 1,
 	}
 	return st
@@ -166,6 +166,7 @@ func (st *state) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) 
 	s.CycleDuration = snap.Completed.Sub(c.started)
 	s.Coverage = snap.Coverage
 	s.Evaluated = snap.Evaluated
+	s.DetailRatio = 1 / float64(c.sample.d)
 	st.effort(s, c.session, c.pace.busy)
 	st.now.Snapshot = snap
 	st.now.BigKeys = view

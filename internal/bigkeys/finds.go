@@ -9,6 +9,8 @@ import (
 // dropped.
 type Finds struct {
 	tracker *Tracker
+	class   int // that the cycle measures,
+	of      int // of so many
 	keys    map[ID]find
 	unknown int // of keys, how many the tracker does not remember
 	named   [policy.NumSeverities]int
@@ -22,9 +24,9 @@ type find struct {
 	label, namespace string // label "" = not kept
 }
 
-// Begin starts a cycle's collection.
-func (t *Tracker) Begin() *Finds {
-	return &Finds{tracker: t, keys: map[ID]find{}}
+// Begin starts the collection of a cycle that measures one hash class of so many.
+func (t *Tracker) Begin(class, of int) *Finds {
+	return &Finds{tracker: t, class: class, of: of, keys: map[ID]find{}}
 }
 
 // Add records a big key and tells whether it is the first time in this cycle:
@@ -47,7 +49,7 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity)
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
 		found.elements = k.Length
 	}
-	if f.wantsName(e, severity) && f.named[severity] < maxNamed {
+	if f.wantsName(id, e, severity) && f.named[severity] < maxNamed {
 		f.named[severity]++
 		found.label, found.namespace = k.Label(), namespace
 	}
@@ -69,9 +71,12 @@ func room(severity policy.Severity) int {
 }
 
 // wantsName tells whether Commit may have to list the key and has no name yet.
-func (f *Finds) wantsName(e *entry, severity policy.Severity) bool {
-	if !f.tracker.baselined || e != nil && e.detail != nil {
+func (f *Finds) wantsName(id ID, e *entry, severity policy.Severity) bool {
+	if e != nil && e.detail != nil {
 		return false
 	}
-	return e == nil || severity != e.severity || !e.stays[severity].baseline
+	if e == nil {
+		return f.tracker.baselined[classOf(id)]
+	}
+	return severity != e.severity || !e.stays[severity].baseline
 }

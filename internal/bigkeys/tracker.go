@@ -29,6 +29,13 @@ const (
 	maxNamed = 500
 )
 
+// Classes is the finest division of keys into hash classes. A cycle measures one
+// class of k, a power of two that divides Classes, so that coarser classes are
+// unions of finer ones.
+const Classes = 16
+
+func classOf(id ID) int { return int(id.Hash % Classes) }
+
 // ID tells a key from the others of its target: 64 bits of hash and the
 // database. Two keys that collide count as one.
 type ID struct {
@@ -64,7 +71,7 @@ type View struct {
 // Views are shared.
 type Tracker struct {
 	entries   map[ID]*entry
-	baselined bool
+	baselined [Classes]bool              // a cycle has measured the class
 	refused   [policy.NumSeverities]bool // by the last committed cycle
 	view      *View
 }
@@ -93,11 +100,19 @@ func New() *Tracker {
 	return &Tracker{entries: map[ID]*entry{}, view: &View{}}
 }
 
+// Known tells whether a key is big for all we know: it is measured in every
+// cycle, whatever its class.
+func (t *Tracker) Known(id ID) bool {
+	e, ok := t.entries[id]
+	return ok && e.severity != policy.Healthy
+}
+
 // View is what the last committed cycle left.
 func (t *Tracker) View() *View { return t.view }
 
-// Commit takes over what a complete and coherent cycle found. The first one is
-// the baseline: what it finds was there before anyone watched.
+// Commit takes over what a complete and coherent cycle found. The first cycle
+// that measures a class is its baseline: what it finds was there before anyone
+// watched.
 func (t *Tracker) Commit(found *Finds, now time.Time) {
 	next := *t.view
 	for id, f := range found.keys {
@@ -111,7 +126,9 @@ func (t *Tracker) Commit(found *Finds, now time.Time) {
 			delete(t.entries, id)
 		}
 	}
-	t.baselined = true
+	for class := found.class; class < Classes; class += found.of {
+		t.baselined[class] = true
+	}
 	t.refused = found.refused
 	next.Tracked = len(t.entries)
 	next.Overflow = found.refused != [policy.NumSeverities]bool{}
@@ -132,7 +149,7 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 		t.leave(e, f.severity, now, view)
 	case f.severity > e.severity:
 		// While keys of this tier had to be refused, a newcomer may be an old one.
-		quiet := !t.baselined || t.refused[f.severity] || refused[f.severity]
+		quiet := !t.baselined[classOf(id)] || t.refused[f.severity] || refused[f.severity]
 		e.enter(f.severity, now, quiet, view)
 	}
 	if f.label != "" {

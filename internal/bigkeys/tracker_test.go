@@ -29,7 +29,7 @@ func bigKey(name string) *keyspace.Key {
 
 // commit makes one cycle that finds the keys.
 func commit(t *Tracker, at time.Time, found map[string]policy.Severity) *View {
-	finds := t.Begin()
+	finds := t.Begin(0, 1)
 	for name, severity := range found {
 		if severity != healthy {
 			finds.Add(bigKey(name), "ns", severity)
@@ -124,7 +124,7 @@ func TestForgets(t *testing.T) {
 func TestSameNameInTwoDatabases(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, map[string]policy.Severity{"k": warning})
-	finds := tracker.Begin()
+	finds := tracker.Begin(0, 1)
 	finds.Add(bigKey("k"), "ns", warning)
 	other := bigKey("k")
 	other.DB = 1
@@ -136,7 +136,7 @@ func TestSameNameInTwoDatabases(t *testing.T) {
 }
 
 func TestDuplicateOfOneCycle(t *testing.T) {
-	finds := New().Begin()
+	finds := New().Begin(0, 1)
 	if !finds.Add(bigKey("k"), "ns", warning) || finds.Add(bigKey("k"), "ns", warning) {
 		t.Error("a key that SCAN returns twice counts twice")
 	}
@@ -146,7 +146,7 @@ func TestDuplicateOfOneCycle(t *testing.T) {
 func TestDroppedCycle(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, nil)
-	tracker.Begin().Add(bigKey("k"), "ns", warning)
+	tracker.Begin(0, 1).Add(bigKey("k"), "ns", warning)
 	if view := commit(tracker, start.Add(time.Hour), nil); view.Tracked != 0 || events(view) != [4]uint64{} {
 		t.Errorf("%+v", view)
 	}
@@ -182,7 +182,7 @@ func TestListedOrder(t *testing.T) {
 // are remembered first, and it says so.
 func TestOverflow(t *testing.T) {
 	tracker := New()
-	finds := tracker.Begin()
+	finds := tracker.Begin(0, 1)
 	add := func(f *Finds, prefix string, n int, severity policy.Severity) {
 		for i := range n {
 			k := bigKey("")
@@ -198,7 +198,7 @@ func TestOverflow(t *testing.T) {
 		t.Fatalf("overflow %v, %d tracked, %v", view.Overflow, view.Tracked, events(view))
 	}
 	// Half of the warnings go: old ones that were refused get in, quietly.
-	finds = tracker.Begin()
+	finds = tracker.Begin(0, 1)
 	add(finds, "c", 12, critical)
 	for i := Capacity / 2; i < Capacity; i++ {
 		k := bigKey("")
@@ -230,7 +230,7 @@ func TestViewIsImmutable(t *testing.T) {
 func TestNamesAreBounded(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, nil)
-	finds := tracker.Begin()
+	finds := tracker.Begin(0, 1)
 	for i := range 3 * maxNamed {
 		finds.Add(bigKey(strings.Repeat("x", 1000)+fmt.Sprint(i)), "ns", warning)
 	}

@@ -79,6 +79,8 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("scan.count", "Names per page, 1 to 500.").Default("100").IntVar(&f.scan.Count)
 	app.Flag("scan.max-duty", "Share of one server core that the scan may take, above 0 and at most 1.").Default("0.05").Float64Var(&f.scan.MaxDuty)
 	app.Flag("scan.max-keys-per-second", "Names per second that the scan may walk; 0 = no limit.").Default("0").Float64Var(&f.scan.MaxKeysPerSecond)
+	app.Flag("scan.sample", "MEMORY USAGE on 1 key in 1, 2, 4, 8 or 16, in turns: after so many cycles every key was measured. Above 1, big keys are found later and totals are estimates.").Default("1").IntVar(&f.scan.Sample)
+	app.Flag("scan.detail", "TYPE and PTTL on 1 key in so many, 1 to 16, and on every key that may be big; auto = 1 up to 65,536 keys, then as few as keep that many.").Default("auto").StringVar(&f.scan.Detail)
 	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 

@@ -26,12 +26,8 @@ func TestMain(m *testing.M) {
 		os.Unsetenv(flag.Envar)
 	}
 	os.Unsetenv("REDIS_PASSWORD")
-	goleak.VerifyTestMain(m, lateProbe)
+	goleak.VerifyTestMain(m)
 }
-
-// lateProbe is a goroutine that go-redis starts where a dial failed: it sees only
-// within a second that its pool is closed.
-var lateProbe = goleak.IgnoreAnyFunction("github.com/redis/go-redis/v9/internal/pool.(*ConnPool).tryDial")
 
 // shutdownLimit is what the program promises.
 const shutdownLimit = 2 * time.Second

@@ -56,6 +56,8 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		Count:            f.scan.Count,
 		MaxDuty:          f.scan.MaxDuty,
 		MaxKeysPerSecond: f.scan.MaxKeysPerSecond,
+		Sample:           f.scan.Sample,
+		Detail:           f.scan.DetailRatio(),
 		TopKeys:          f.scan.TopKeys,
 		Logger:           logger,
 	})

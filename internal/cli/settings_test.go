@@ -36,6 +36,9 @@ func TestSettings(t *testing.T) {
 // TestPace: a limit holds the scan back, which takes milliseconds without one.
 // The least pace that a small duty leads to is 500 names per second.
 func TestPace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds, most of them asleep")
+	}
 	const keys = 600
 	server := testredis.Start(t)
 	fill(t, server.Client(t), 0, keys)

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -11,6 +12,8 @@ type Scan struct {
 	Count            int
 	MaxDuty          float64
 	MaxKeysPerSecond float64
+	Sample           int
+	Detail           string // auto, or a number
 	TopKeys          int
 	MaxSeries        int
 }
@@ -26,10 +29,25 @@ func (s Scan) Validate() error {
 		return fmt.Errorf("--scan.max-duty: %v is not above 0 and at most 1", s.MaxDuty)
 	case !(s.MaxKeysPerSecond >= 0 && s.MaxKeysPerSecond <= 1e9):
 		return fmt.Errorf("--scan.max-keys-per-second: %v is not within 0 (no limit) and 1e9", s.MaxKeysPerSecond)
+	case s.Sample != 1 && s.Sample != 2 && s.Sample != 4 && s.Sample != 8 && s.Sample != 16:
+		return fmt.Errorf("--scan.sample: %d is none of 1, 2, 4, 8 and 16", s.Sample)
+	case s.Detail != detailAuto && (s.DetailRatio() < 1 || s.DetailRatio() > 16):
+		return fmt.Errorf("--scan.detail: %q is neither auto nor a number from 1 to 16", s.Detail)
 	case s.TopKeys < 0 || s.TopKeys > 100:
 		return fmt.Errorf("--top.keys: %d is not within 0 and 100", s.TopKeys)
 	case s.MaxSeries < 1000:
 		return fmt.Errorf("--metrics.max-series: %d is below 1000, which one node may need", s.MaxSeries)
 	}
 	return nil
+}
+
+const detailAuto = "auto"
+
+// DetailRatio is --scan.detail as a number; 0 = auto.
+func (s Scan) DetailRatio() int {
+	n, err := strconv.Atoi(s.Detail)
+	if err != nil {
+		return 0
+	}
+	return n
 }

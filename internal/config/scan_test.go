@@ -64,5 +64,24 @@ func TestScanBounds(t *testing.T) {
 }
 
 func defaults() Scan {
-	return Scan{Interval: time.Minute, Count: 100, MaxDuty: 0.05, TopKeys: 20, MaxSeries: 20000}
+	return Scan{Interval: time.Minute, Count: 100, MaxDuty: 0.05, Sample: 1, Detail: "auto", TopKeys: 20, MaxSeries: 20000}
+}
+
+func TestScanSampling(t *testing.T) {
+	for k := -1; k <= 33; k++ {
+		s := defaults()
+		s.Sample = k
+		good := k == 1 || k == 2 || k == 4 || k == 8 || k == 16
+		if err := s.Validate(); (err == nil) != good || err != nil && !strings.Contains(err.Error(), "--scan.sample") {
+			t.Errorf("sample %d: %v", k, err)
+		}
+	}
+	for text, want := range map[string]int{"auto": 0, "1": 1, "16": 16, "7": 7, "0": -1, "17": -1, "-1": -1, "": -1, "AUTO": -1, "1.5": -1} {
+		s := defaults()
+		s.Detail = text
+		err := s.Validate()
+		if (err == nil) != (want >= 0) || err == nil && s.DetailRatio() != want || err != nil && !strings.Contains(err.Error(), "--scan.detail") {
+			t.Errorf("detail %q: %d, %v", text, s.DetailRatio(), err)
+		}
+	}
 }

@@ -35,7 +35,10 @@ func TestDutyOnTheServer(t *testing.T) {
 			if delay != nil {
 				proxy.Garble(func(reply []byte) []byte { time.Sleep(delay()); return reply })
 			}
-			r := newRig(t, flagsOf(proxy.Addr()), func(o *scanner.Options) { o.MaxDuty, o.Interval = duty, 0 })
+			r := newRig(t, flagsOf(proxy.Addr()), func(o *scanner.Options) {
+				// Far away, pages of 100 names could not use the budget up.
+				o.MaxDuty, o.Interval, o.Detail, o.Count = duty, 0, 1, 500
+			})
 			r.start()
 			eventually(t, "the scan is on its way", func() bool { return r.status().Keys > 2000 })
 			cpu, keys, start := serverCPU(t, client), r.status().Keys, time.Now()

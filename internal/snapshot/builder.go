@@ -23,21 +23,47 @@ type Builder struct {
 	examples []examples // by rule
 }
 
+// dbBuilder gathers a database, by the strata of estimate.go.
 type dbBuilder struct {
 	db         int
-	types      [keyspace.NumTypes]typeBuilder
-	namespaces map[string][]uint64 // violations by rule
+	names      uint64 // those that are known to be gone left out
+	certain    uint64 // of these, the ones that are in no sample
+	detailed   uint64 // of the others, the ones whose type and TTL were asked for
 	broken     uint64
-	named      uint64
-	ttl        Histogram
+	memory     memoryDraw
+	types      [keyspace.NumTypes]typeBuilder
+	namespaces map[string]*tally
+	ttl        [2]Histogram // of the certain and of the detailed ones
 }
 
+// typeBuilder gathers the keys of a type.
 type typeBuilder struct {
-	keys, bytes uint64
-	memory      Histogram
-	elements    Histogram
-	big         [policy.NumSeverities]BigStats
+	keys                       [2]uint64 // certain and detailed ones
+	certain, candidates, small stratum
+	big                        [policy.NumSeverities]BigStats
 }
+
+// stratum are keys whose bytes are known and count alike.
+type stratum struct {
+	moments
+	memory, elements Histogram
+}
+
+// tally counts a namespace's violations by rule: of what needs a TTL those of
+// the certain and of the detailed keys, of all else those of every key.
+type tally struct {
+	certain, detailed []uint64
+}
+
+// Draw is how a key came to be looked at in a cycle.
+type Draw uint8
+
+// The draws. A key without any was named by SCAN, no more.
+const (
+	Certain  Draw = 1 << iota // measured in every cycle, or never
+	Measured                  // its bytes are in this cycle's sample
+	Detailed                  // its type and TTL are in the sample
+)
 
 // NewBuilder starts a cycle's snapshot. The top lists hold n keys each, and
 // those of the previous snapshot (nil = none) that have not left yet.
@@ -57,63 +83,112 @@ func NewBuilder(p *policy.Policy, finds *bigkeys.Finds, n int, previous *Snapsho
 }
 
 // Add judges a key, seen at now, and counts it. It does not keep the key.
-func (b *Builder) Add(k *keyspace.Key, now time.Time) {
+func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	verdict := b.policy.Check(k)
 	namespace := b.policy.NamespaceOf(k)
 	db := b.db(k.DB)
-	db.named++
+	db.names++
 	if verdict.Naming {
 		db.broken++
 	}
-	violations, ok := db.namespaces[namespace]
-	if !ok {
-		violations = make([]uint64, len(b.policy.Rules()))
-		db.namespaces[namespace] = violations
-	}
-	for rules := verdict.Rules; rules != 0; rules &= rules - 1 {
-		rule := bits.TrailingZeros64(rules)
-		violations[rule]++
-		b.examples[rule].offer(k)
-	}
-	if k.Has(keyspace.FactTTL) && k.TTL != keyspace.NoTTL {
-		db.ttl.observe(k.TTL.Seconds())
-	}
-
-	t := &db.types[k.Type]
-	t.keys++
-	if k.Has(keyspace.FactBytes) {
-		t.bytes += uint64(k.Bytes)
-		t.memory.observe(float64(k.Bytes))
-		b.bytes.offer(k, namespace, k.Bytes, now)
-	}
-	if k.Type.Collection() {
-		b.addElements(t, k, namespace, now)
+	b.addViolations(db, k, verdict.Rules, namespace, draw)
+	b.addDetail(db, k, draw)
+	if k.Has(keyspace.FactBytes) && draw&(Certain|Measured) != 0 {
+		b.addBytes(db, k, namespace, draw, now)
 	}
 	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big) {
-		t.big[verdict.Big].Keys++
-		t.big[verdict.Big].Bytes += uint64(k.Bytes)
+		big := &db.types[k.Type].big[verdict.Big]
+		big.Keys++
+		big.Bytes += uint64(k.Bytes)
 	}
 }
 
-// addElements counts a collection by its length; one whose bytes are below the
-// candidate floor has a length in the first bucket, unmeasured.
-func (b *Builder) addElements(t *typeBuilder, k *keyspace.Key, namespace string, now time.Time) {
+func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, rules uint64, namespace string, draw Draw) {
+	t, ok := db.namespaces[namespace]
+	if !ok {
+		n := len(b.policy.Rules())
+		t = &tally{certain: make([]uint64, n), detailed: make([]uint64, n)}
+		db.namespaces[namespace] = t
+	}
+	for ; rules != 0; rules &= rules - 1 {
+		rule := bits.TrailingZeros64(rules)
+		b.examples[rule].offer(k)
+		switch {
+		case !b.sampled(rule), draw&Certain != 0:
+			t.certain[rule]++
+		case draw&Detailed != 0:
+			t.detailed[rule]++
+		}
+	}
+}
+
+// sampled tells whether a rule's violations are estimated from the detailed
+// keys. Candidates' TTLs are known, too: counting them would favour big keys.
+func (b *Builder) sampled(rule int) bool {
+	return b.policy.Rules()[rule].Needs&keyspace.FactTTL != 0
+}
+
+func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
+	of := 1
 	switch {
-	case k.Has(keyspace.FactLength):
-		t.elements.observe(float64(k.Length))
+	case draw&Certain != 0:
+		db.certain++
+		of = 0
+	case draw&Detailed != 0:
+		db.detailed++
+	default:
+		return
+	}
+	db.types[k.Type].keys[of]++
+	if k.Has(keyspace.FactTTL) && k.TTL != keyspace.NoTTL {
+		db.ttl[of].observe(k.TTL.Seconds())
+	}
+}
+
+// addBytes puts a measured key into its stratum. Which one depends on its size
+// alone: above the lowest floor every measured key is asked for its type.
+func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace string, draw Draw, now time.Time) {
+	b.bytes.offer(k, namespace, k.Bytes, now)
+	size, t := float64(k.Bytes), &db.types[k.Type]
+	var s *stratum
+	switch {
+	case draw&Certain != 0:
+		s = &t.certain
+	case k.Bytes >= b.policy.Floor(keyspace.Unknown):
+		db.memory.measured.add(size)
+		s = &t.candidates
+	default:
+		db.memory.measured.add(size)
+		db.memory.small.add(size)
+		if draw&Detailed == 0 {
+			return
+		}
+		db.memory.detailed.add(size)
+		s = &t.small
+	}
+	s.add(size)
+	s.memory.observe(size)
+	if !k.Type.Collection() {
+		return
+	}
+	if k.Has(keyspace.FactLength) {
+		s.elements.observe(float64(k.Length))
 		b.elements.offer(k, namespace, k.Length, now)
-	case k.Has(keyspace.FactBytes) && k.Bytes < b.policy.Floor(k.Type):
-		t.elements.observeSmall()
+	} else if k.Bytes < b.policy.Floor(k.Type) {
+		s.elements.observeSmall()
 	}
 }
 
 func (b *Builder) db(n int) *dbBuilder {
 	db, ok := b.dbs[n]
 	if !ok {
-		db = &dbBuilder{db: n, namespaces: map[string][]uint64{}, ttl: newHistogram(ttlBounds)}
+		db = &dbBuilder{db: n, namespaces: map[string]*tally{}}
+		db.ttl = [2]Histogram{newHistogram(ttlBounds), newHistogram(ttlBounds)}
 		for i := range db.types {
-			db.types[i].memory = newHistogram(memoryBounds)
-			db.types[i].elements = newHistogram(elementsBounds)
+			t := &db.types[i]
+			for _, s := range []*stratum{&t.certain, &t.candidates, &t.small} {
+				s.memory, s.elements = newHistogram(memoryBounds), newHistogram(elementsBounds)
+			}
 		}
 		b.dbs[n] = db
 	}
@@ -152,34 +227,64 @@ func (b *Builder) Finish(o Outcome) *Snapshot {
 }
 
 func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
-	db := DB{DB: d.db, NamingBroken: d.broken, Named: d.named}
-	if available[keyspace.Unknown]&keyspace.FactTTL != 0 {
-		db.TTL = &d.ttl
+	db := DB{DB: d.db, NamingBroken: d.broken, Named: d.names}
+	rest, detailed := float64(d.names-d.certain), float64(d.detailed)
+	d.memory.rest = rest
+	if available[keyspace.Unknown]&keyspace.FactTTL != 0 && (detailed > 0 || rest == 0) {
+		db.TTL = &d.ttl[0]
+		db.TTL.weighted(&d.ttl[1], ratio(rest, detailed))
 	}
+	db.Bytes = d.memory.total()
 	for i := range d.types {
-		t := &d.types[i]
-		stats := TypeStats{Keys: Estimate{Value: float64(t.keys)}}
-		if available[i]&keyspace.FactBytes != 0 {
-			stats.Bytes = &Estimate{Value: float64(t.bytes)}
-		}
-		if t.memory.Count() > 0 {
-			stats.Memory = &t.memory
-		}
-		if t.elements.Count() > 0 && available[i]&keyspace.FactLength != 0 {
-			stats.Elements = &t.elements
-		}
-		if p.JudgesBig(keyspace.Type(i), available) {
-			stats.Big = &t.big
-		}
-		db.Types[i] = stats
+		db.Bytes.Value += d.types[i].certain.sum
+		db.Types[i] = d.finishType(keyspace.Type(i), p, available)
 	}
-	for name, counts := range d.namespaces {
+	for name, t := range d.namespaces {
 		n := Namespace{Name: name}
-		for _, count := range counts {
-			n.Violations = append(n.Violations, Estimate{Value: float64(count)})
+		for rule := range t.certain {
+			n.Violations = append(n.Violations, proportion(float64(t.detailed[rule]), detailed, rest).plus(float64(t.certain[rule])))
 		}
 		db.Namespaces = append(db.Namespaces, n)
 	}
 	slices.SortFunc(db.Namespaces, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
 	return db
+}
+
+func (d *dbBuilder) finishType(t keyspace.Type, p *policy.Policy, available keyspace.Available) TypeStats {
+	b := &d.types[t]
+	rest := d.memory.rest
+	stats := TypeStats{Keys: proportion(float64(b.keys[1]), float64(d.detailed), rest).plus(float64(b.keys[0]))}
+	if t == keyspace.Unknown && !stats.Keys.Known() {
+		stats.Keys = Estimate{Value: rest + float64(b.keys[0])} // of no key of the sample
+	}
+	if facts := available[t]; facts&keyspace.FactBytes != 0 && (d.memory.measured.n > 0 || rest == 0 || t == keyspace.Unknown) {
+		bytes := d.memory.ofType(&b.candidates.moments, &b.small.moments).plus(b.certain.sum)
+		stats.Bytes = &bytes
+	}
+	scale := ratio(rest, d.memory.measured.n)
+	spread := scale * ratio(d.memory.small.n, d.memory.detailed.n)
+	join := func(certain, candidates, small *Histogram) *Histogram {
+		certain.weighted(candidates, scale)
+		certain.weighted(small, spread)
+		if certain.Count() == 0 {
+			return nil
+		}
+		return certain
+	}
+	stats.Memory = join(&b.certain.memory, &b.candidates.memory, &b.small.memory)
+	if available[t]&keyspace.FactLength != 0 {
+		stats.Elements = join(&b.certain.elements, &b.candidates.elements, &b.small.elements)
+	}
+	if p.JudgesBig(t, available) {
+		stats.Big = &b.big
+	}
+	return stats
+}
+
+// ratio is how many keys each of n sampled ones stands for.
+func ratio(of, n float64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return of / n
 }

@@ -1,5 +1,7 @@
 package snapshot
 
+import "math"
+
 // Histogram counts observations into fixed buckets; the last one has no bound.
 type Histogram struct {
 	Bounds []float64 // upper bounds, inclusive, ascending; shared, never changed
@@ -29,6 +31,15 @@ func (h *Histogram) observe(v float64) {
 
 // observeSmall counts what is known to lie in the first bucket, unmeasured.
 func (h *Histogram) observeSmall() { h.Counts[0]++ }
+
+// weighted adds another histogram of the same bounds, each of whose
+// observations stands for weight of them. Roundings are to whole observations.
+func (h *Histogram) weighted(o *Histogram, weight float64) {
+	for i, n := range o.Counts {
+		h.Counts[i] += uint64(math.Round(weight * float64(n)))
+	}
+	h.Sum += weight * o.Sum
+}
 
 // Count is the number of observations.
 func (h *Histogram) Count() uint64 {

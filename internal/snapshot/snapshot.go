@@ -33,6 +33,7 @@ type Snapshot struct {
 // DB are the findings of one database.
 type DB struct {
 	DB           int
+	Bytes        Estimate // of all types together
 	Types        [keyspace.NumTypes]TypeStats
 	Namespaces   []Namespace
 	NamingBroken uint64     // keys that break a name rule of level mandatory or recommended

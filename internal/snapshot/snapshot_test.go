@@ -15,6 +15,9 @@ import (
 	"redis_keyhealth_exporter/internal/policy"
 )
 
+// everyKey is the draw of a cycle that looks at every key.
+const everyKey = Measured | Detailed
+
 var now = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func sizedKey(name string, bytes int64) *keyspace.Key {
@@ -181,11 +184,11 @@ func TestExamples(t *testing.T) {
 }
 
 func TestBuilder(t *testing.T) {
-	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(), 5, nil, now)
+	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
 	add := func(name string, change func(*keyspace.Key)) {
 		k := sizedKey(name, 100)
 		change(k)
-		b.Add(k, now)
+		b.Add(k, everyKey, now)
 	}
 	add("user:1", func(*keyspace.Key) {})
 	add("user:2", func(k *keyspace.Key) { k.TTL = keyspace.NoTTL })
@@ -195,7 +198,8 @@ func TestBuilder(t *testing.T) {
 		k.Type, k.Bytes, k.Length, k.Known = keyspace.Hash, 5000, 500, k.Known|keyspace.FactLength
 	})
 	add("hash:unmeasured", func(k *keyspace.Key) { k.Type, k.Bytes = keyspace.Hash, 5000 }) // its length was denied or went wrong
-	add("closed:1", func(k *keyspace.Key) { k.Type, k.Known = keyspace.Unknown, 0 })
+	closed := &keyspace.Key{Name: "closed:1", NameBytes: 8, Hash: keyspace.HashName("closed:1")}
+	b.Add(closed, Certain, now) // may not be probed
 	s := b.Finish(Outcome{Completed: now, Coverage: 1, Available: everything()})
 
 	db := &s.DBs[0]
@@ -230,14 +234,14 @@ func TestBuilder(t *testing.T) {
 // TestBuilderKeepsNoKey: the scanner reuses its keys and their memory.
 func TestBuilderKeepsNoKey(t *testing.T) {
 	build := func(reuse bool) *Snapshot {
-		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(), 5, nil, now)
+		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
 		k := &keyspace.Key{}
 		for i := range 100 {
 			if !reuse {
 				k = &keyspace.Key{}
 			}
 			*k = *sizedKey(fmt.Sprint("bad name ", i), int64(i)*1000)
-			b.Add(k, now)
+			b.Add(k, everyKey, now)
 			if reuse {
 				*k = keyspace.Key{Name: "overwritten"}
 			}
@@ -267,24 +271,24 @@ func TestFullMeasure(t *testing.T) {
 
 // BenchmarkAdd is the cost of a healthy key, of which it must not allocate any.
 func BenchmarkAdd(b *testing.B) {
-	builder := NewBuilder(testPolicy(b), bigkeys.New().Begin(), 20, nil, now)
+	builder := NewBuilder(testPolicy(b), bigkeys.New().Begin(0, 1), 20, nil, now)
 	k := sizedKey("order:invoice:00042", 100)
 	for i := range 1000 { // settles the top list
-		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), now)
+		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), everyKey, now)
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		builder.Add(k, now)
+		builder.Add(k, everyKey, now)
 	}
 }
 
 func TestAddDoesNotAllocate(t *testing.T) {
-	builder := NewBuilder(testPolicy(t), bigkeys.New().Begin(), 20, nil, now)
+	builder := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 20, nil, now)
 	for i := range 1000 {
-		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), now)
+		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), everyKey, now)
 	}
 	k := sizedKey("order:invoice:00042", 100)
-	if n := testing.AllocsPerRun(1000, func() { builder.Add(k, now) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { builder.Add(k, everyKey, now) }); n != 0 {
 		t.Errorf("%v allocations for a healthy key", n)
 	}
 }

@@ -76,19 +76,54 @@ func readTTL(k *keyspace.Key, reply *resp.Reader) (bool, error) {
 // call is refused once, not a hundred times.
 func (s *session) Page(_ context.Context, p *scanner.Page) error {
 	p.Problems, p.RoundTrips = p.Problems[:0], 0
-	for range p.Keys {
-		p.Problems = append(p.Problems, fault.NoProblem)
+	s.keys = s.keys[:0]
+	var facts keyspace.Facts
+	for i := range p.Keys {
+		k := &p.Keys[i]
+		k.Known = 0
+		s.keys = append(s.keys, k)
+		problem := fault.NoProblem
+		if k.Oversized() {
+			problem = fault.OversizedName
+		} else {
+			facts |= p.Wants[i]
+		}
+		p.Problems = append(p.Problems, problem)
 	}
 	for from := 0; ; {
-		to := min(from+s.chunk(p.Facts), len(p.Keys))
+		to := min(from+s.chunk(facts), len(p.Keys))
 		last := to == len(p.Keys)
-		if err := s.inspect(p, from, to, last && p.Scan); err != nil {
+		scan := p
+		if !last || !p.Scan {
+			scan = nil
+		}
+		sent, err := s.inspect(s.keys[from:to], p.Wants[from:to], p.Problems[from:to], scan)
+		if err != nil {
 			return err
+		}
+		if sent {
+			p.RoundTrips++
 		}
 		if from = to; last {
 			return nil
 		}
 	}
+}
+
+// Inspect fetches the same facts of each key.
+func (s *session) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
+	s.wants = s.wants[:0]
+	for range keys {
+		s.wants = append(s.wants, facts)
+	}
+	for from := 0; from < len(keys); {
+		to := min(from+s.chunk(facts), len(keys))
+		if _, err := s.inspect(keys[from:to], s.wants[from:to], problems[from:to], nil); err != nil {
+			return err
+		}
+		from = to
+	}
+	return nil
 }
 
 // chunk is how many keys the next pipeline may hold.
@@ -101,58 +136,54 @@ func (s *session) chunk(facts keyspace.Facts) int {
 	return maxPipelinedKeys
 }
 
-// inspect sends one pipeline for the keys from..to, and the SCAN if it is time.
-func (s *session) inspect(p *scanner.Page, from, to int, scan bool) error {
+// inspect sends one pipeline of probes and, if there is a page to scan, its
+// SCAN; false = there was nothing to send. Keys that have a problem are left out.
+func (s *session) inspect(keys []*keyspace.Key, wants []keyspace.Facts, problems []fault.KeyProblem, scan *scanner.Page) (sent bool, err error) {
 	// What is asked is settled before: a command may be found denied meanwhile.
-	var asked keyspace.Facts
+	var allowed keyspace.Facts
 	for i := range probes {
-		if p.Facts&probes[i].fact != 0 && !s.denied(probes[i].cmd) {
-			asked |= probes[i].fact
+		if !s.denied(probes[i].cmd) {
+			allowed |= probes[i].fact
 		}
 	}
 	w := s.wire
 	w.writer.Reset()
-	for i := from; i < to; i++ {
-		k := &p.Keys[i]
-		k.Known = 0
-		if k.Oversized() {
-			p.Problems[i] = fault.OversizedName
+	for i, k := range keys {
+		if problems[i] != fault.NoProblem {
 			continue
 		}
 		for j := range probes {
-			if asked&probes[j].fact != 0 {
+			if allowed&wants[i]&probes[j].fact != 0 {
 				w.writer.Key(probes[j].send, k.Name)
 				s.sent[probes[j].cmd]++
 			}
 		}
 	}
-	if scan {
-		w.writer.Command("SCAN", strconv.FormatUint(p.Cursor, 10), "COUNT", strconv.Itoa(p.Count))
+	if scan != nil {
+		w.writer.Command("SCAN", strconv.FormatUint(scan.Cursor, 10), "COUNT", strconv.Itoa(scan.Count))
 		s.sent[keyspace.CmdScan]++
 	}
 	if w.writer.Len() == 0 {
-		return nil
+		return false, nil
 	}
-	p.RoundTrips++
 	if err := w.send(); err != nil {
-		return err
+		return true, err
 	}
 	r := replies{s: s}
-	for i := from; i < to; i++ {
-		if p.Problems[i] != fault.NoProblem {
+	for i, k := range keys {
+		if problems[i] != fault.NoProblem {
 			continue
 		}
-		var err error
-		if p.Problems[i], err = r.key(&p.Keys[i], asked); err != nil {
-			return err
+		if problems[i], err = r.key(k, allowed&wants[i]); err != nil {
+			return true, err
 		}
 	}
-	if scan {
-		if err := r.scan(p); err != nil {
-			return err
+	if scan != nil {
+		if err := r.scan(scan); err != nil {
+			return true, err
 		}
 	}
-	return r.end()
+	return true, r.end()
 }
 
 // key takes the replies about one key.

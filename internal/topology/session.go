@@ -29,6 +29,9 @@ type session struct {
 	capabilities [keyspace.NumCommands]snapshot.Capability
 	db           int
 	readOnly     bool // READONLY was tried
+
+	keys  []*keyspace.Key  // reused by Page
+	wants []keyspace.Facts // reused by Inspect
 }
 
 var _ scanner.Session = (*session)(nil)

@@ -39,7 +39,8 @@ func open(t *testing.T, flags config.RedisFlags) *session {
 func TestPageIsSplit(t *testing.T) {
 	server := testredis.Start(t)
 	client := server.Client(t)
-	page := &scanner.Page{Facts: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL, Scan: true, Count: 10}
+	const facts = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL
+	page := &scanner.Page{Scan: true, Count: 10}
 	for i := range 1202 {
 		name := fmt.Sprint("user:", i)
 		if i != 600 { // that one went meanwhile
@@ -48,6 +49,7 @@ func TestPageIsSplit(t *testing.T) {
 			}
 		}
 		page.Keys = append(page.Keys, keyspace.Key{Name: name, NameBytes: int64(len(name))})
+		page.Wants = append(page.Wants, facts)
 	}
 	s := open(t, config.RedisFlags{Addr: server.Addr()})
 	for _, want := range []int{1 + 3, 3} { // 1+500+500+201, then 500+500+202
@@ -58,7 +60,7 @@ func TestPageIsSplit(t *testing.T) {
 			t.Errorf("%d round trips, want %d", page.RoundTrips, want)
 		}
 		for i, k := range page.Keys {
-			if gone := page.Problems[i] == fault.Gone; gone != (i == 600) || !gone && (!k.Has(page.Facts) || k.Bytes == 0 || k.Type != keyspace.String || k.TTL != keyspace.NoTTL) {
+			if gone := page.Problems[i] == fault.Gone; gone != (i == 600) || !gone && (!k.Has(facts) || k.Bytes == 0 || k.Type != keyspace.String || k.TTL != keyspace.NoTTL) {
 				t.Fatalf("key %d: %+v, problem %v", i, k, page.Problems[i])
 			}
 		}

@@ -81,6 +81,11 @@ func (n *node) Open(ctx context.Context) (scanner.Session, error) {
 	s.conn = s.client.Conn()
 	if err := s.greet(ctx); err != nil {
 		s.Close()
+		if n.cfg.TLS != nil && fault.ReasonOf(err) == fault.ConnLost {
+			// Since TLS 1.3 a server refuses a client behind the handshake, and may
+			// have hung up before its alert is read.
+			err = fault.Newf(fault.TLS, "the server hung up behind the TLS handshake, does it ask for a client certificate? %w", err)
+		}
 		return nil, err
 	}
 	return s, nil
@@ -108,8 +113,8 @@ func (n *node) options() *redis.Options {
 		ReadTimeout:              readTimeout,
 		WriteTimeout:             writeTimeout,
 		ContextTimeoutEnabled:    true,
-		PoolSize:                 1,
-		MaxActiveConns:           1,
+		PoolSize:                 2, // with 1, go-redis dials once more behind our back after a failure
+		MaxActiveConns:           2,
 		PipelinePoolSize:         -1,
 	}
 }

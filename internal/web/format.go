@@ -22,6 +22,7 @@ func helpers() template.FuncMap {
 		"ratio":    ratio,
 		"tone":     tone,
 		"prose":    prose,
+		"list":     func(keys []KeyReport, now time.Time) keyList { return keyList{keys, now} },
 	}
 }
 
@@ -68,6 +69,12 @@ func ratio(part, whole any) float64 {
 // tone is the class of what is said about a rule of the level.
 func tone(level string) string {
 	return map[string]string{"mandatory": "bad", "recommended": "warn"}[level]
+}
+
+// keyList is a table of keys, at a moment.
+type keyList struct {
+	Keys []KeyReport
+	Now  time.Time
 }
 
 // span is a piece of prose.

@@ -51,6 +51,8 @@ type NodeReport struct {
 	Duty        float64    `json:"duty"`
 	Suspect     []string   `json:"suspect,omitempty"`
 	Denied      []string   `json:"denied_commands,omitempty"`
+	Sample      float64    `json:"sample_ratio"` // share of the keys whose bytes one cycle measures
+	Detail      float64    `json:"detail_ratio"` // share of the keys that are asked for type and TTL
 	Interval    float64    `json:"interval_seconds"`
 	KeysScanned uint64     `json:"keys_scanned_total"`
 
@@ -186,7 +188,7 @@ func (r *reports) node(n *snapshot.NodeState) NodeReport {
 		Target: s.Node.Target, Node: s.Node.Node, Address: s.Info.Address, Role: s.Info.Role,
 		Server: strings.TrimSpace(s.Info.Server + " " + s.Info.Version), Up: s.Up,
 		Scanning: s.Scanning, Progress: s.Progress, Started: moment(s.CycleStarted), Completed: moment(s.CycleCompleted),
-		Duration: s.CycleDuration.Seconds(), Coverage: s.Coverage, Duty: s.Duty,
+		Duration: s.CycleDuration.Seconds(), Coverage: s.Coverage, Duty: s.Duty, Sample: s.SampleRatio, Detail: s.DetailRatio,
 		Interval: r.opts.Interval.Seconds(), KeysScanned: s.Keys,
 		// A program finds an empty list more often than it checks for null.
 		Types: []TypeReport{}, Rules: []RuleReport{}, NewBigKeys: []BigKeyReport{},
@@ -277,12 +279,16 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 		}
 		report.Rules = append(report.Rules, row)
 	}
-	for _, t := range s.TopBytes {
-		report.TopBytes = append(report.TopBytes, KeyReport{DB: keyspace.DBLabel(t.ID.DB), Key: t.Label, Type: t.Type.String(), Bytes: t.Value, Length: -1, Expires: moment(t.Expires)})
+	for i := range s.TopBytes {
+		report.TopBytes = append(report.TopBytes, topReport(&s.TopBytes[i]))
 	}
-	for _, t := range s.TopElements {
-		report.TopElements = append(report.TopElements, KeyReport{DB: keyspace.DBLabel(t.ID.DB), Key: t.Label, Type: t.Type.String(), Bytes: -1, Length: t.Value, Expires: moment(t.Expires)})
+	for i := range s.TopElements {
+		report.TopElements = append(report.TopElements, topReport(&s.TopElements[i]))
 	}
+}
+
+func topReport(t *snapshot.Top) KeyReport {
+	return KeyReport{DB: keyspace.DBLabel(t.ID.DB), Key: t.Label, Type: t.Type.String(), Bytes: t.Bytes, Length: t.Length, Expires: moment(t.Expires)}
 }
 
 func bigKeyReport(k *bigkeys.Listed) BigKeyReport {

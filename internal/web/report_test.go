@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"redis_keyhealth_exporter/internal/snapshot"
 )
@@ -28,6 +29,11 @@ func TestReportPage(t *testing.T) {
 			"being scanned", shop(),
 			[]string{"● up", "10.0.0.8:6379 · replica of 10.0.0.7:6379 · redis 7.4.2", "A cycle is running: 37 % done", "width:37.0%", "4,812,005", "&gt; 99.9 %", "title=\"broken by: "},
 			[]string{advice, "Doubtful", "No cycle is complete", "The keyspace is empty", "tried again", "Cycles start"},
+		},
+		{
+			"before its load is known", fresh(),
+			[]string{"<b>1</b> key ·", "<b>42</b> keys ·"},
+			[]string{"of one core"},
 		},
 		{
 			"between cycles", idle(),
@@ -177,6 +183,13 @@ func TestReportNumbers(t *testing.T) {
 	}
 	if len(n.Types) != 4 || n.Types[3] != (TypeReport{"db3", "list", 1, 1 << 20}) {
 		t.Errorf("types: %+v", n.Types)
+	}
+	expires := now.Add(26 * time.Hour)
+	if want := (KeyReport{"db0", "shop:basket:4711", "string", 6 << 20, 5_300_000, &expires}); !reflect.DeepEqual(n.TopBytes[1], want) {
+		t.Errorf("the second largest key: %+v", n.TopBytes[1])
+	}
+	if want := (KeyReport{"db0", `queue:mail\x0a`, "stream", 900 << 10, 84_000, nil}); !reflect.DeepEqual(n.TopElements[1], want) {
+		t.Errorf("the second longest collection: %+v", n.TopElements[1])
 	}
 	if got := report(unscanned()).Nodes[0].Server; got != "" {
 		t.Errorf("a server that is not known: %q", got)

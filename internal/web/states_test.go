@@ -34,15 +34,15 @@ func shop() snapshot.NodeState {
 		Evaluated: make([]bool, len(rules)),
 		Examples:  make([][]snapshot.Example, len(rules)),
 		TopBytes: []snapshot.Top{
-			{Label: "shop:catalogue:full", Type: keyspace.Hash, Value: 412 << 20},
-			{Label: "shop:basket:4711", Type: keyspace.String, Value: 6 << 20, Expires: now.Add(26 * time.Hour)},
-			{Label: longName, Type: keyspace.String, Value: 3 << 20, Expires: now.Add(40 * time.Minute)},
-			{Label: "<script>alert(1)</script>", Type: keyspace.List, Value: 1 << 20, ID: bigkeys.ID{DB: 3}},
-			{Label: `queue:mail\x0a`, Type: keyspace.Stream, Value: 900 << 10},
+			{Label: "shop:catalogue:full", Type: keyspace.Hash, Bytes: 412 << 20, Length: 2_345_678},
+			{Label: "shop:basket:4711", Type: keyspace.String, Bytes: 6 << 20, Length: 5_300_000, Expires: now.Add(26 * time.Hour)},
+			{Label: longName, Type: keyspace.String, Bytes: 3 << 20, Length: 3_000_000, Expires: now.Add(40 * time.Minute)},
+			{Label: "<script>alert(1)</script>", Type: keyspace.List, Bytes: 1 << 20, Length: -1, ID: bigkeys.ID{DB: 3}},
+			{Label: `queue:mail\x0a`, Type: keyspace.Stream, Bytes: 900 << 10, Length: 84_000},
 		},
 		TopElements: []snapshot.Top{
-			{Label: "shop:catalogue:full", Type: keyspace.Hash, Value: 2_345_678},
-			{Label: `queue:mail\x0a`, Type: keyspace.Stream, Value: 84_000},
+			{Label: "shop:catalogue:full", Type: keyspace.Hash, Bytes: 412 << 20, Length: 2_345_678},
+			{Label: `queue:mail\x0a`, Type: keyspace.Stream, Bytes: 900 << 10, Length: 84_000},
 		},
 	}
 	violations := make([]snapshot.Estimate, len(rules))
@@ -110,6 +110,19 @@ func shop() snapshot.NodeState {
 func idle() snapshot.NodeState {
 	n := shop()
 	n.Status.Scanning, n.Status.Progress = false, 1
+	return n
+}
+
+// fresh is the shop right after its first cycle, when many_elements has one
+// offender.
+func fresh() snapshot.NodeState {
+	n := idle()
+	n.Status.Duty = 0
+	for i, rule := range n.Snapshot.Rules {
+		if rule.ID == "many_elements" {
+			n.Snapshot.DBs[0].Namespaces[0].Violations[i].Value = 1
+		}
+	}
 	return n
 }
 
