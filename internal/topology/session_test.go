@@ -100,8 +100,20 @@ func TestReadOnlyHook(t *testing.T) {
 	client := server.Client(t)
 	s := open(t, config.RedisFlags{Addr: server.Addr()})
 	for _, args := range [][]any{
-		{"set", "k", "v"}, {"SET", "k", "v"}, {"del", "k"}, {"flushall"}, {"keys", "*"}, {"eval", "return 1", "0"},
-		{"debug", "object", "k"}, {"client", "kill", "id", "1"}, {"client"}, {"memory", "purge"}, {"memory"}, {"config", "get", "*"}, {"get", "k"}, {"monitor"},
+		{"set", "k", "v"},
+		{"SET", "k", "v"},
+		{"del", "k"},
+		{"flushall"},
+		{"keys", "*"},
+		{"eval", "return 1", "0"},
+		{"debug", "object", "k"},
+		{"client", "kill", "id", "1"},
+		{"client"},
+		{"memory", "purge"},
+		{"memory"},
+		{"config", "get", "*"},
+		{"get", "k"},
+		{"monitor"},
 	} {
 		if err := s.conn.Do(t.Context(), args...).Err(); err == nil || !strings.Contains(err.Error(), "read-only list") {
 			t.Errorf("%v: err = %v", args, err)
