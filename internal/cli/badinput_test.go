@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"redis_keyhealth_exporter/internal/testredis"
 )
 
 // canary is a password that must show up nowhere.
@@ -26,7 +28,7 @@ func TestBadValue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	cert, _ := certificate(t)
+	cert, _ := testredis.Certificate(t)
 
 	for _, c := range []struct {
 		flag, value string

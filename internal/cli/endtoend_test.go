@@ -231,7 +231,7 @@ func testPaths(t *testing.T, e *exporter) {
 
 // TestConnections reaches Redis in each way that --redis.addr knows.
 func TestConnections(t *testing.T) {
-	cert, key := certificate(t)
+	cert, key := testredis.Certificate(t)
 	plain := testredis.Start(t)
 	secure := testredis.Start(t, "--port", "0", "--tls-port", "{port}",
 		"--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
@@ -263,7 +263,7 @@ func TestWebConfig(t *testing.T) {
 		password = "hunter2 web"
 		hash     = "$2b$04$abcdefghijklmnopqrstuuW4F7eJjGjcBZWTyBlAGBeaR55lFnjSq"
 	)
-	cert, key := certificate(t)
+	cert, key := testredis.Certificate(t)
 	e := start(t, "--redis.addr="+testredis.Start(t).Addr(), "--web.config.file="+file(t,
 		"tls_server_config: {cert_file: "+cert+", key_file: "+key+"}\nbasic_auth_users: {prometheus: "+hash+"}\n"))
 

@@ -1,23 +1,17 @@
 package config
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"redis_keyhealth_exporter/internal/testredis"
 )
 
 func TestTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t)
+	cert, key := testredis.Certificate(t)
 	r, err := RedisFlags{Addr: "rediss://cache:6380", TLSCAFile: cert, TLSCertFile: cert, TLSKeyFile: key}.Validate()
 	if err != nil {
 		t.Fatal(err)
@@ -40,8 +34,8 @@ func TestTLS(t *testing.T) {
 
 func TestBadTLS(t *testing.T) {
 	t.Parallel()
-	cert, key := certificate(t)
-	_, otherKey := certificate(t)
+	cert, key := testredis.Certificate(t)
+	_, otherKey := testredis.Certificate(t)
 	missing := filepath.Join(t.TempDir(), "none")
 	garbage := write(t, "garbage")
 	for _, c := range []struct {
@@ -73,30 +67,4 @@ func TestBadTLS(t *testing.T) {
 			t.Errorf("%s: %v; want %s… %s", c.name, err, c.flag, c.why)
 		}
 	}
-}
-
-// certificate makes a self-signed certificate and returns two PEM files.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1),
-		Subject:      pkix.Name{CommonName: "test"},
-		NotAfter:     time.Now().Add(time.Hour),
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	file := func(kind string, der []byte) string {
-		return write(t, string(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})))
-	}
-	return file("CERTIFICATE", cert), file("PRIVATE KEY", encoded)
 }

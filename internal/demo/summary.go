@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -19,12 +18,12 @@ const (
 func summary(node *web.NodeReport) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The first cycle took %.1f s and saw %s keys of %s: %d are big, %d of them critical.\n\n",
-		node.Duration, count(node.Keys), size(node.Bytes), node.BigKeys, node.CriticalKeys)
+		node.Duration, web.FormatCount(node.Keys), web.FormatBytes(node.Bytes), node.BigKeys, node.CriticalKeys)
 	writeRules(&b, node)
 	writeLargest(&b, node)
 	fmt.Fprintf(&b, "%-11s%9s  %s\n", "Database", "Keys", "Without TTL")
 	for _, db := range node.Databases {
-		fmt.Fprintf(&b, "%-11s%9s%13s\n", db.DB, count(float64(db.Keys)), count(float64(db.WithoutTTL)))
+		fmt.Fprintf(&b, "%-11s%9s%13s\n", db.DB, web.FormatCount(db.Keys), web.FormatCount(db.WithoutTTL))
 	}
 	return b.String()
 }
@@ -32,7 +31,7 @@ func summary(node *web.NodeReport) string {
 func writeRules(b *strings.Builder, node *web.NodeReport) {
 	fmt.Fprintf(b, "%-27s%-11s%7s  %s\n", "Rule", "Level", "Keys", "The largest of them")
 	for _, r := range node.Rules {
-		fmt.Fprintf(b, "%-27s%-11s%7s", r.ID, r.Level, count(r.Keys))
+		fmt.Fprintf(b, "%-27s%-11s%7s", r.ID, r.Level, web.FormatCount(r.Keys))
 		if len(r.Examples) > 0 {
 			fmt.Fprintf(b, "  %s %s", r.Examples[0].DB, shortened(r.Examples[0].Key))
 		}
@@ -50,13 +49,13 @@ func writeLargest(b *strings.Builder, node *web.NodeReport) {
 		elements, ttl := "–", "none"
 		for _, e := range node.TopElements {
 			if e.DB == k.DB && e.Key == k.Key {
-				elements = count(float64(e.Length))
+				elements = web.FormatCount(e.Length)
 			}
 		}
 		if k.Expires != nil {
 			ttl = fmt.Sprintf("%.0f days", time.Until(*k.Expires).Hours()/24)
 		}
-		fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s %s\n", k.Type, size(float64(k.Bytes)), elements, ttl, k.DB, shortened(k.Key))
+		fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s %s\n", k.Type, web.FormatBytes(k.Bytes), elements, ttl, k.DB, shortened(k.Key))
 	}
 	b.WriteByte('\n')
 }
@@ -72,31 +71,7 @@ func shortened(label string) string {
 // describe tells a key's type and size.
 func describe(k *web.KeyReport) string {
 	if k.Length < 0 || k.Type == "string" {
-		return fmt.Sprintf("%s of %s", k.Type, size(float64(k.Bytes)))
+		return fmt.Sprintf("%s of %s", k.Type, web.FormatBytes(k.Bytes))
 	}
-	return fmt.Sprintf("%s of %s elements and %s", k.Type, count(float64(k.Length)), size(float64(k.Bytes)))
-}
-
-// count groups thousands; "–" = not known.
-func count(n float64) string {
-	if n < 0 {
-		return "–"
-	}
-	s := strconv.FormatFloat(n, 'f', 0, 64)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
-func size(n float64) string {
-	switch {
-	case n < 0:
-		return "–"
-	case n < kib:
-		return fmt.Sprintf("%.0f B", n)
-	case n < mib:
-		return fmt.Sprintf("%.1f KiB", n/kib)
-	}
-	return fmt.Sprintf("%.1f MiB", n/mib)
+	return fmt.Sprintf("%s of %s elements and %s", k.Type, web.FormatCount(k.Length), web.FormatBytes(k.Bytes))
 }

@@ -1,19 +1,10 @@
 package integration
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net"
-	"os"
 	"path/filepath"
 	"strconv"
 	"testing"
-	"time"
 
 	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/fault"
@@ -22,44 +13,11 @@ import (
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
-// certificate makes a self-signed one for 127.0.0.1 and writes it to dir.
-func certificate(t *testing.T, dir, name string) (cert, key string) {
-	t.Helper()
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"redis.example"},
-		IsCA: true, BasicConstraintsValid: true,
-		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cert, key = filepath.Join(dir, name+".crt"), filepath.Join(dir, name+".key")
-	for path, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: der}, key: {Type: "PRIVATE KEY", Bytes: pkcs8}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return cert, key
-}
-
 // TestTLS: a verified server is scanned, with a client certificate where it asks
 // for one; every mix-up fails closed under its reason.
 func TestTLS(t *testing.T) {
-	dir := t.TempDir()
-	cert, key := certificate(t, dir, "server")
-	foreign, _ := certificate(t, dir, "foreign")
+	cert, key := testredis.Certificate(t)
+	foreign, _ := testredis.Certificate(t)
 	secure := testredis.Start(t, "--port", "0", "--tls-port", "{port}", "--tls-cert-file", cert, "--tls-key-file", key, "--tls-ca-cert-file", cert, "--tls-auth-clients", "yes")
 	plain := testredis.Start(t)
 	good := config.RedisFlags{Addr: "rediss://" + secure.Addr(), TLSCAFile: cert, TLSCertFile: cert, TLSKeyFile: key}

@@ -11,8 +11,8 @@ import (
 // helpers are the functions of the report's template.
 func helpers() template.FuncMap {
 	return template.FuncMap{
-		"bytes":    formatBytes,
-		"count":    formatCount,
+		"bytes":    FormatBytes,
+		"count":    FormatCount,
 		"percent":  formatPercent,
 		"seconds":  func(s float64) string { return formatDuration(time.Duration(s * float64(time.Second))) },
 		"ago":      func(now, t time.Time) string { return formatDuration(now.Sub(t)) + " ago" },
@@ -26,8 +26,8 @@ func helpers() template.FuncMap {
 	}
 }
 
-// formatBytes is a size as people read it; negative = not known.
-func formatBytes(v any) string {
+// FormatBytes is a size as people read it; negative = not known.
+func FormatBytes(v any) string {
 	n := toFloat(v)
 	if n < 0 {
 		return "–"
@@ -44,8 +44,8 @@ func formatBytes(v any) string {
 	return fmt.Sprintf("%.1f TiB", n)
 }
 
-// formatCount groups thousands; negative = not known.
-func formatCount(v any) string {
+// FormatCount groups thousands; negative = not known.
+func FormatCount(v any) string {
 	n := int64(toFloat(v))
 	if n < 0 {
 		return "–"
