@@ -52,13 +52,9 @@ func (c *cycle) run(ctx context.Context) error {
 	c.finds = c.tracker.Begin(c.sample.class, c.sample.k)
 	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, previous, c.started)
 	c.page = &Page{Count: c.opts.Count}
-	selected := 0 // a connection begins in db 0
 	for _, db := range first.DBs {
-		if db.DB != selected {
-			if err := c.patiently(ctx, func() error { return c.session.Select(ctx, db.DB) }); err != nil {
-				return err
-			}
-			selected = db.DB
+		if err := c.patiently(ctx, func() error { return c.session.Select(ctx, db.DB) }); err != nil {
+			return err
 		}
 		if err := c.walk(ctx, db); err != nil {
 			return err
@@ -78,10 +74,7 @@ func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 	p.DB, p.Cursor, p.Scan, p.Keys = db.DB, 0, true, p.Keys[:0]
 	for {
 		c.draw(db)
-		if err := c.exchange(ctx); err != nil {
-			return err
-		}
-		if err := c.inspectCandidates(ctx, db); err != nil {
+		if err := c.inspect(ctx, db); err != nil {
 			return err
 		}
 		if err := c.judge(db); err != nil {
@@ -126,39 +119,45 @@ func (c *cycle) draw(db snapshot.DBInfo) {
 	}
 }
 
-// exchange sends the page and charges its cost.
-func (c *cycle) exchange(ctx context.Context) error {
+// inspect sends the page, then what its candidates lack, and charges the cost of
+// both.
+func (c *cycle) inspect(ctx context.Context, db snapshot.DBInfo) error {
 	p := c.page
-	return c.patiently(ctx, func() error {
-		start := time.Now()
-		err := c.charged(len(p.Keys), func() (int, error) {
+	var spent cost
+	err := c.patiently(ctx, func() error {
+		return c.measure(&spent, func() (int, error) {
 			err := c.session.Page(ctx, p)
 			return p.RoundTrips, err
 		})
-		p.Count = c.pace.pageCount(time.Since(start), p.RoundTrips, c.opts.Count)
-		return err
 	})
+	p.Count = c.pace.pageCount(spent.took, spent.trips, c.opts.Count)
+	if err == nil {
+		err = c.inspectCandidates(ctx, db, &spent)
+	}
+	// The first page brings names only, the last one inspects keys only.
+	c.pace.charge(spent.took, spent.trips, max(len(p.Keys), len(p.Next)), spent.commands)
+	return err
 }
 
 // inspectCandidates asks the keys that are large enough to break a rule which
 // needs it for what is missing: their type and TTL, and then their length.
 // Length commands touch LRU and LFU where the server has no NO-TOUCH, so no
 // other key pays.
-func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo) error {
-	err := c.probe(ctx, func(k *keyspace.Key) bool { return !k.Has(keyspace.FactType) }, func() error {
+func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo, spent *cost) error {
+	err := c.probe(ctx, spent, func(k *keyspace.Key) bool { return !k.Has(keyspace.FactType) }, func() error {
 		return c.session.Inspect(ctx, c.candidates, detail(db), c.problems)
 	})
 	if err != nil {
 		return err
 	}
-	return c.probe(ctx, func(k *keyspace.Key) bool {
+	return c.probe(ctx, spent, func(k *keyspace.Key) bool {
 		_, ok := keyspace.LengthCommand(k.Type)
 		return ok && k.Has(keyspace.FactType)
 	}, func() error { return c.session.Lengths(ctx, c.candidates, c.problems) })
 }
 
 // probe gathers the page's candidates that lack something and sends for it.
-func (c *cycle) probe(ctx context.Context, lacks func(*keyspace.Key) bool, send func() error) error {
+func (c *cycle) probe(ctx context.Context, spent *cost, lacks func(*keyspace.Key) bool, send func() error) error {
 	p := c.page
 	c.candidates, c.index = c.candidates[:0], c.index[:0]
 	for i := range p.Keys {
@@ -173,7 +172,7 @@ func (c *cycle) probe(ctx context.Context, lacks func(*keyspace.Key) bool, send 
 	err := c.patiently(ctx, func() error {
 		c.problems = slices.Grow(c.problems[:0], len(c.candidates))[:len(c.candidates)]
 		clear(c.problems)
-		return c.charged(0, func() (int, error) { return 1, send() })
+		return c.measure(spent, func() (int, error) { return 1, send() })
 	})
 	for i, problem := range c.problems {
 		if problem != fault.NoProblem {
@@ -187,6 +186,7 @@ func (c *cycle) probe(ctx context.Context, lacks func(*keyspace.Key) bool, send 
 func (c *cycle) judge(db snapshot.DBInfo) error {
 	p, now := c.page, time.Now()
 	var problems [fault.NumKeyProblems]uint64
+	defer func() { c.state.problems(&problems) }()
 	for i := range p.Keys {
 		k := &p.Keys[i]
 		problems[p.Problems[i]]++
@@ -201,12 +201,11 @@ func (c *cycle) judge(db snapshot.DBInfo) error {
 				return fault.Newf(fault.Permission, "the ACL user may not read more than %d keys, %s among them: grant it all of them (%%R~*, or ~* before Redis 7)", maxDeniedKeys, k.Label())
 			}
 		}
-		if db.Expires == 0 && !k.Oversized() && (c.draws[i]&^snapshot.Measured != 0 || k.Has(keyspace.FactType)) {
+		if db.Expires == 0 && (c.draws[i]&^snapshot.Measured != 0 || k.Has(keyspace.FactType)) {
 			k.Known, k.TTL = k.Known|keyspace.FactTTL, keyspace.NoTTL
 		}
 		c.builder.Add(k, c.draws[i], now)
 	}
-	c.state.problems(&problems)
 	return nil
 }
 
@@ -216,18 +215,22 @@ func (c *cycle) breathe(ctx context.Context) error {
 	if due == 0 && time.Since(c.contacted) < contactEvery {
 		return ctxFault(ctx)
 	}
-	start := time.Now()
-	err := c.wait(ctx, due)
-	c.pace.slept(time.Since(start))
-	return err
+	return c.wait(ctx, due)
 }
 
-// charged measures an exchange and hands its cost to the pacer.
-func (c *cycle) charged(names int, exchange func() (roundTrips int, err error)) error {
-	before := total(c.session.Sent())
-	start := time.Now()
+// cost is what some exchanges took.
+type cost struct {
+	took            time.Duration
+	trips, commands int
+}
+
+// measure adds an exchange to what was spent.
+func (c *cycle) measure(spent *cost, exchange func() (trips int, err error)) error {
+	before, start := total(c.session.Sent()), time.Now()
 	trips, err := exchange()
-	c.pace.charge(time.Since(start), trips, names, int(total(c.session.Sent())-before))
+	spent.took += time.Since(start)
+	spent.trips += trips
+	spent.commands += int(total(c.session.Sent()) - before)
 	return err
 }
 
@@ -284,7 +287,7 @@ const minDrift = 100
 // coherence compares a cycle's names with the server's own counts and looks for
 // signs that the data was replaced under the walk.
 func coherence(first, last *Info, names int64) (coverage float64, suspect []string) {
-	if last.Flushes != first.Flushes {
+	if last.Flushes > first.Flushes {
 		suspect = append(suspect, "FLUSHALL, FLUSHDB or SWAPDB was called during the cycle")
 	}
 	if last.PrimaryLinkDown || first.PrimaryLinkDown {

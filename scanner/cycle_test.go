@@ -201,6 +201,11 @@ func TestSuspect(t *testing.T) {
 		{"emptied behind us", func(i *Info) { i.DBs = dbs(2000) }, func(i *Info) { i.DBs = nil }, false},
 		{"2000 seen of 1819", func(i *Info) { i.DBs = dbs(1819) }, func(i *Info) { i.DBs = dbs(1819) }, false},
 		{"2000 seen of 1818", func(i *Info) { i.DBs = dbs(1818) }, func(i *Info) { i.DBs = dbs(1818) }, true},
+		{"the surplus expired", func(i *Info) { i.DBs = dbs(1700) }, func(i *Info) { i.DBs, i.ExpiredKeys = dbs(1700), 130 }, false},
+		{"not all of the surplus expired", func(i *Info) { i.DBs = dbs(1700) }, func(i *Info) { i.DBs, i.ExpiredKeys = dbs(1700), 129 }, true},
+		{"the rest was evicted", func(i *Info) { i.DBs = dbs(3000) }, func(i *Info) { i.DBs, i.EvictedKeys = dbs(2000), 700 }, false},
+		{"statistics were reset", func(i *Info) { i.Flushes, i.ExpiredKeys = 5, 1_000_000 }, func(*Info) {}, false},
+		{"the primary is back at the end", func(i *Info) { i.PrimaryLinkDown = true }, func(*Info) {}, true},
 		{"a replica without its primary", func(*Info) {}, func(i *Info) { i.PrimaryLinkDown = true }, true},
 		{"no counts to compare with", func(i *Info) { i.DBs[0].Keys = -1 }, func(*Info) {}, false},
 	} {
@@ -235,6 +240,48 @@ func TestSuspect(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSmallKeyspaceDrifts: in a small keyspace a handful of writes is more than
+// 10 %.
+func TestSmallKeyspaceDrifts(t *testing.T) {
+	for keys, want := range map[int64]bool{20 + minDrift: false, 20 + minDrift + 1: true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts, _ := testOptions(t)
+			node := newFake(small(20)...)
+			node.onInfo = func(_ int, info *Info) error {
+				info.DBs = []snapshot.DBInfo{{Keys: keys, Expires: keys}}
+				return nil
+			}
+			s := New(node, opts)
+			defer s.closeSession()
+			if err := s.RunCycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := len(s.State().Snapshot.Suspect) > 0; got != want {
+				t.Errorf("20 seen of %d: suspect %v", keys, got)
+			}
+		})
+	}
+}
+
+// TestGoneBeforeItsLength: a candidate that went between its TYPE and its length
+// is no key of the snapshot.
+func TestGoneBeforeItsLength(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		node := newFake(append(small(10), stringKey(0, "big:1", 20_000), stringKey(0, "big:2", 20_000))...)
+		node.onLens = func(problems []fault.KeyProblem) { problems[1] = fault.Gone }
+		s := New(node, opts)
+		defer s.closeSession()
+		if err := s.RunCycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		stats := s.State().Snapshot.DBs[0].Types[keyspace.String]
+		if stats.Keys.Value != 11 || stats.Big[policy.Warning].Keys != 1 || s.State().Status.KeyErrors[fault.Gone] != 1 {
+			t.Errorf("%v keys, big %+v, errors %v", stats.Keys, stats.Big, s.State().Status.KeyErrors)
+		}
+	})
 }
 
 // TestSuspectRaisesNoEvent: what a suspect cycle finds is news only when a

@@ -20,15 +20,16 @@ import (
 
 // fakeNode is a server in memory. Its hooks make trouble; nil = none.
 type fakeNode struct {
-	dbs      map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
-	info     Info                     // DBs are derived from dbs
-	pageTime time.Duration            // how long a page takes
-	rtt      time.Duration
+	dbs                         map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
+	info                        Info                     // DBs are derived from dbs
+	pageTime, infoTime, lenTime time.Duration            // how long a page, INFO and the lengths take
+	rtt                         time.Duration
 
 	onOpen func(ctx context.Context, n int) error // n counts from 1
 	onPage func(ctx context.Context, n int, p *Page) error
 	onInfo func(n int, info *Info) error
 	onPing func(ctx context.Context) error
+	onLens func(problems []fault.KeyProblem)
 
 	opens, pages, infos, pings int
 	open                       int      // sessions
@@ -104,6 +105,7 @@ func (s *fakeSession) Ping(ctx context.Context) (time.Duration, error) {
 func (s *fakeSession) Info(context.Context) (Info, error) {
 	s.infos++
 	s.sent[keyspace.CmdInfo]++
+	time.Sleep(s.infoTime)
 	info := s.info
 	for db := range 16 {
 		n := 0
@@ -169,7 +171,11 @@ func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts key
 	return nil
 }
 
-func (s *fakeSession) Lengths(_ context.Context, keys []*keyspace.Key, _ []fault.KeyProblem) error {
+func (s *fakeSession) Lengths(_ context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
+	time.Sleep(s.lenTime)
+	if s.onLens != nil {
+		s.onLens(problems)
+	}
 	for _, k := range keys {
 		k.Known |= keyspace.FactLength
 		s.sent[keyspace.CmdStrlen]++

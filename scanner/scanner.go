@@ -104,7 +104,10 @@ func (s *Scanner) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		pause := jitter(max(backoff, fault.ReasonOf(err).Wait()))
+		pause := jitter(backoff)
+		if least := fault.ReasonOf(err).Wait(); pause < least {
+			pause = least + rand.N(least/5)
+		}
 		s.report.trouble(s.state.id(), trouble, err, pause)
 		if s.sleep(ctx, pause) != nil {
 			return
@@ -157,9 +160,14 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 	if err := s.ping(ctx); err != nil {
 		return Info{}, err
 	}
-	start := time.Now()
+	start, before := time.Now(), total(s.session.Sent())
 	info, err := s.session.Info(ctx)
-	s.pace.charge(time.Since(start), 1, 0, 2)
+	commands := int(total(s.session.Sent()) - before)
+	trips := 1
+	if info.Denied {
+		trips = commands // it asks each database
+	}
+	s.pace.charge(time.Since(start), trips, 0, commands)
 	if err != nil {
 		return Info{}, err
 	}
@@ -226,14 +234,17 @@ func (s *Scanner) look(ctx context.Context) (info Info, err error) {
 	return info, err
 }
 
-// wait sleeps for d and keeps in contact meanwhile.
+// wait sleeps for d, which pays back sleep that is owed, and keeps in contact
+// meanwhile.
 func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
 	until := time.Now().Add(d)
 	for {
 		nap := min(time.Until(until), time.Until(s.contacted.Add(contactEvery)))
+		start := time.Now()
 		if err := s.sleep(ctx, nap); err != nil {
 			return err
 		}
+		s.pace.slept(time.Since(start))
 		if time.Since(s.contacted) >= contactEvery {
 			if _, err := s.look(ctx); err != nil {
 				return err

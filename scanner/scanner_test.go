@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -51,6 +52,71 @@ func TestDuty(t *testing.T) {
 	}
 }
 
+// TestFloor: however slow the server, 500 keys a second are walked, be there
+// candidates in each page or not.
+func TestFloor(t *testing.T) {
+	for _, candidates := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			opts, _ := testOptions(t)
+			opts.MaxDuty = 0.01
+			node := newFake()
+			for i := range 100 {
+				page := small(100)
+				if candidates {
+					page[7] = stringKey(0, fmt.Sprint("big:", i), 20_000)
+				}
+				node.dbs[0] = append(node.dbs[0], page)
+			}
+			node.pageTime, node.lenTime = 50*time.Millisecond, 50*time.Millisecond
+			s := New(node, opts)
+			defer s.closeSession()
+			start := time.Now()
+			if err := s.RunCycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if rate := 10_000 / time.Since(start).Seconds(); rate < 0.95*minKeysPerSecond || rate > 1.1*minKeysPerSecond {
+				t.Errorf("candidates %v: %.0f keys/s", candidates, rate)
+			}
+		})
+	}
+}
+
+// TestIdleTimePays: what contacts between two cycles owe is paid by the waiting.
+func TestIdleTimePays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		opts.MaxDuty, opts.Interval = 0.05, time.Hour
+		node := newFake(small(1000)...)
+		node.infoTime = 10 * time.Millisecond
+		sup, stop := run(opts, node)
+		defer stop()
+		time.Sleep(90 * time.Minute)
+		synctest.Wait()
+		if st := sup.States()[0].Status; st.Cycles[snapshot.Complete] != 2 || st.CycleDuration > 5*time.Second {
+			t.Errorf("%d cycles, the last took %v", st.Cycles[snapshot.Complete], st.CycleDuration)
+		}
+	})
+}
+
+// TestRoundTripOfAConnection: a new connection may take another way.
+func TestRoundTripOfAConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		node := newFake(small(2000)...)
+		s := New(node, opts)
+		defer s.closeSession()
+		for _, node.rtt = range []time.Duration{time.Millisecond, 50 * time.Millisecond} {
+			before := s.pace.busy
+			if err := s.RunCycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if busy := s.pace.busy - before; busy > 50*time.Millisecond {
+				t.Errorf("at %v round trips: busy %v", node.rtt, busy)
+			}
+		}
+	})
+}
+
 // TestUpStaysFresh: `up` is never older than 15 s, in a slow scan, while a rate
 // limit sleeps for minutes, and between cycles.
 func TestUpStaysFresh(t *testing.T) {
@@ -95,8 +161,8 @@ func TestBackoff(t *testing.T) {
 	}{
 		{fault.Down, 36, 55, false},
 		{fault.NotReady, 36, 55, true},
-		{fault.Protocol, 33, 50, false},
-		{fault.Auth, 8, 13, false},
+		{fault.Protocol, 33, 42, false},
+		{fault.Auth, 8, 10, false}, // accounts get locked
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			opts, logs := testOptions(t)

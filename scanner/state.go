@@ -135,7 +135,7 @@ func (st *state) busy(err error) {
 // lost notes that a contact between two cycles failed.
 func (st *state) lost(err error) {
 	st.update(func(s *snapshot.Status) {
-		s.Up = fault.ReasonOf(err).Answered()
+		s.Up, s.Duty = fault.ReasonOf(err).Answered(), 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
 	})
 }
@@ -146,7 +146,7 @@ func (st *state) aborted(reason fault.Reason, err error) {
 		s.Scanning, s.Progress = false, 0
 		s.Cycles[snapshot.Aborted]++
 		s.Aborts[reason]++
-		s.Up = reason.Answered()
+		s.Up, s.Duty = reason.Answered(), 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
 	})
 }

@@ -78,5 +78,5 @@ func (f *Finds) wantsName(id ID, e *entry, severity policy.Severity) bool {
 	if e == nil {
 		return f.tracker.baselined[classOf(id)]
 	}
-	return severity != e.severity || !e.stays[severity].baseline
+	return severity > e.severity
 }

@@ -25,8 +25,10 @@ const (
 	// MaxListed is how many keys are listed by name.
 	MaxListed = 50
 
-	// maxNamed bounds, for each tier, the names that one cycle keeps.
-	maxNamed = 500
+	// maxNamed bounds, for each tier, the names that one cycle keeps, and
+	// maxDetails those that are kept over cycles.
+	maxNamed   = 500
+	maxDetails = 2 * maxNamed
 )
 
 // Classes is the finest division of keys into hash classes. A cycle measures one
@@ -182,7 +184,9 @@ func (t *Tracker) leave(e *entry, to policy.Severity, now time.Time, view *View)
 	old.left = now
 	view.Resolved[e.typ][e.severity]++
 	if to != policy.Healthy {
-		e.stays[to] = stay{entered: now, baseline: old.baseline}
+		e.stays[to] = stay{entered: now, baseline: old.baseline || e.stays[to].baseline}
+	} else {
+		e.detail = nil // its name comes with it, should it come back
 	}
 	e.severity = to
 }
@@ -197,27 +201,45 @@ func (e *entry) forgotten(now time.Time) bool {
 	return true
 }
 
-// list names the newest keys that are not baseline, critical first.
+// list names the newest keys that are not baseline, critical first, and forgets
+// the names that are far from being listed.
 func (t *Tracker) list() []Listed {
-	var listed []Listed
+	type named struct {
+		id ID
+		*entry
+	}
+	var all []named
 	for id, e := range t.entries {
-		if e.severity == policy.Healthy || e.stays[e.severity].baseline || e.detail == nil {
+		if e.detail == nil {
 			continue
 		}
-		listed = append(listed, Listed{
-			DB: id.DB, Label: e.detail.label, Namespace: e.detail.namespace,
-			Type: e.typ, Severity: e.severity, Since: e.stays[e.severity].entered,
-			Bytes: e.detail.bytes, Elements: e.detail.elements,
-		})
+		if e.stays[e.severity].baseline {
+			e.detail = nil
+			continue
+		}
+		all = append(all, named{id, e})
 	}
-	slices.SortFunc(listed, func(a, b Listed) int {
+	slices.SortFunc(all, func(a, b named) int {
 		return cmp.Or(
-			cmp.Compare(b.Severity, a.Severity),
-			b.Since.Compare(a.Since),
-			cmp.Compare(b.Bytes, a.Bytes),
-			cmp.Compare(a.DB, b.DB),
-			cmp.Compare(a.Label, b.Label),
+			cmp.Compare(b.severity, a.severity),
+			b.stays[b.severity].entered.Compare(a.stays[a.severity].entered),
+			cmp.Compare(b.detail.bytes, a.detail.bytes),
+			cmp.Compare(a.id.DB, b.id.DB),
+			cmp.Compare(a.detail.label, b.detail.label),
 		)
 	})
-	return slices.Clip(listed[:min(len(listed), MaxListed)])
+	var listed []Listed
+	for i, e := range all {
+		switch {
+		case i < MaxListed:
+			listed = append(listed, Listed{
+				DB: e.id.DB, Label: e.detail.label, Namespace: e.detail.namespace,
+				Type: e.typ, Severity: e.severity, Since: e.stays[e.severity].entered,
+				Bytes: e.detail.bytes, Elements: e.detail.elements,
+			})
+		case i >= maxDetails:
+			e.detail = nil
+		}
+	}
+	return listed
 }

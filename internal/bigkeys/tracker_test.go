@@ -65,6 +65,7 @@ func TestLife(t *testing.T) {
 		{"a baseline key that rises is news", []step{{0, warning, [4]uint64{}, false}, {hour, critical, [4]uint64{0, 1}, true}}},
 		{"sinks", []step{{0, healthy, [4]uint64{}, false}, {hour, critical, [4]uint64{0, 1}, true}, {hour, warning, [4]uint64{0, 1, 0, 1}, true}, {hour, healthy, [4]uint64{0, 1, 1, 1}, false}}},
 		{"a baseline key that sinks stays baseline", []step{{0, critical, [4]uint64{}, false}, {hour, warning, [4]uint64{0, 0, 0, 1}, false}}},
+		{"a baseline warning that was critical for a while", []step{{0, warning, [4]uint64{}, false}, {hour, critical, [4]uint64{0, 1}, true}, {hour, warning, [4]uint64{0, 1, 0, 1}, false}}},
 		{"back within 48 h", []step{{0, healthy, [4]uint64{}, false}, {hour, critical, [4]uint64{0, 1}, true}, {hour, healthy, [4]uint64{0, 1, 0, 1}, false}, {Memory - 1, critical, [4]uint64{0, 1, 0, 1}, true}}},
 		{"back after 48 h", []step{{0, healthy, [4]uint64{}, false}, {hour, critical, [4]uint64{0, 1}, true}, {hour, healthy, [4]uint64{0, 1, 0, 1}, false}, {Memory, critical, [4]uint64{0, 2, 0, 1}, true}}},
 		{"a baseline key back within 48 h", []step{{0, warning, [4]uint64{}, false}, {hour, healthy, [4]uint64{0, 0, 1}, false}, {hour, warning, [4]uint64{0, 0, 1}, false}}},
@@ -245,5 +246,21 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	if named != maxNamed {
 		t.Errorf("%d names are kept", named)
+	}
+	for cycle := range 10 { // a flood in each
+		finds := tracker.Begin(0, 1)
+		for i := range 10 * maxNamed {
+			finds.Add(bigKey(fmt.Sprint("flood:", cycle, ":", i)), "ns", warning)
+		}
+		tracker.Commit(finds, start.Add(time.Duration(cycle)*time.Hour))
+	}
+	details := 0
+	for _, e := range tracker.entries {
+		if e.detail != nil {
+			details++
+		}
+	}
+	if details > maxDetails {
+		t.Errorf("%d names are kept over cycles", details)
 	}
 }

@@ -101,6 +101,12 @@ func TestGarbledInTheMiddle(t *testing.T) {
 		want   []fault.Reason
 	}{
 		{"a flipped length", func(b []byte) []byte { return []byte(strings.Replace(string(b), "$6\r\n", "$9\r\n", 1)) }, []fault.Reason{fault.Protocol}},
+		{"a reply too many", func(b []byte) []byte {
+			if strings.HasPrefix(string(b), "*2\r\n$") {
+				b = append(b, "+OK\r\n"...)
+			}
+			return b
+		}, []fault.Reason{fault.Protocol}},
 		{"a hostile length", func(b []byte) []byte { return []byte(strings.Replace(string(b), "$6\r\n", "$99999999999\r\n", 1)) }, []fault.Reason{fault.Protocol}},
 	} {
 		r := newRig(t, flagsOf(proxy.Addr()), nil)

@@ -15,6 +15,9 @@ const (
 	MaxBulkBytes = 512 << 20 // Redis' own limit of a string
 	MaxArrayLen  = 1 << 20
 
+	// MaxPageBytes bounds what is kept of the names of one reply to SCAN.
+	MaxPageBytes = 64 << 20
+
 	bufferBytes = 16 << 10 // hence the longest header line
 )
 
@@ -83,7 +86,7 @@ func (r *Reader) Status() ([]byte, error) {
 type Name struct {
 	From, To int    // of Page.Arena: the name's first bytes
 	Bytes    int64  // length of the whole name
-	Hash     uint64 // xxHash of the whole name
+	Hash     uint64 // xxHash of the whole name, of one that was cut; else 0
 }
 
 // Page is a reply to SCAN. Its buffers are reused.
@@ -142,10 +145,10 @@ func (r *Reader) name(p *Page, keep int) error {
 	if p.Arena, err = r.take(p.Arena, n, keep); err != nil {
 		return err
 	}
-	name.To = len(p.Arena)
-	if n <= int64(keep) {
-		name.Hash = xxhash.Sum64(p.Arena[name.From:])
-	} else {
+	if name.To = len(p.Arena); name.To > MaxPageBytes {
+		return fmt.Errorf("%w: names of more than %d bytes", ErrProtocol, MaxPageBytes)
+	}
+	if n > int64(keep) {
 		name.Hash = r.hash.Sum64()
 	}
 	p.Names = append(p.Names, name)

@@ -108,7 +108,7 @@ func TestScan(t *testing.T) {
 		}
 		for i, n := range p.Names {
 			want := names[i]
-			if got := string(p.Arena[n.From:n.To]); got != want[:min(keep, len(want))] || n.Bytes != int64(len(want)) || n.Hash != xxhash.Sum64String(want) {
+			if got := string(p.Arena[n.From:n.To]); got != want[:min(keep, len(want))] || n.Bytes != int64(len(want)) || (n.Hash != 0) != (len(want) > keep) || n.Hash != 0 && n.Hash != xxhash.Sum64String(want) {
 				t.Errorf("name %d: %q, %+v", i, got, n)
 			}
 		}
@@ -147,6 +147,22 @@ func TestScanRefuses(t *testing.T) {
 			if err := r.Scan(&p, 10); !errors.Is(err, tc.want) {
 				t.Errorf("%.40q: %v, want %v", tc.stream, err, tc.want)
 			}
+		}
+	}
+}
+
+// TestFloodOfNames: a reply of names that are each within the limit is bounded.
+func TestFloodOfNames(t *testing.T) {
+	const size = 16 << 10
+	name := fmt.Sprintf("$%d\r\n%s\r\n", size, strings.Repeat("n", size))
+	for n, want := range map[int]error{MaxPageBytes / size: nil, MaxPageBytes/size + 1: ErrProtocol} {
+		pieces := []io.Reader{strings.NewReader(fmt.Sprintf("*2\r\n$1\r\n0\r\n*%d\r\n", n))}
+		for range n {
+			pieces = append(pieces, strings.NewReader(name))
+		}
+		var p Page
+		if err := NewReader(io.MultiReader(pieces...)).Scan(&p, size); !errors.Is(err, want) {
+			t.Errorf("%d names: %v, want %v", n, err, want)
 		}
 	}
 }

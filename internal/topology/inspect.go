@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"strconv"
-	"strings"
 	"time"
 
 	"redis_keyhealth_exporter/internal/fault"
@@ -24,7 +22,6 @@ const maxPipelinedKeys = 500
 type probe struct {
 	fact keyspace.Facts
 	cmd  keyspace.Command
-	send resp.KeyCommand
 	// read takes the reply into the key; false = there is no such key.
 	read func(*keyspace.Key, *resp.Reader) (exists bool, err error)
 }
@@ -33,14 +30,9 @@ type probe struct {
 // is the one that leaves no trace. TYPE decides on existence, as a replica
 // gives a size of keys that have expired.
 var probes = []probe{
-	{keyspace.FactBytes, keyspace.CmdMemoryUsage, keyCommand(keyspace.CmdMemoryUsage), readBytes},
-	{keyspace.FactType, keyspace.CmdType, keyCommand(keyspace.CmdType), readType},
-	{keyspace.FactTTL, keyspace.CmdPTTL, keyCommand(keyspace.CmdPTTL), readTTL},
-}
-
-// keyCommand encodes a command of the read-only list.
-func keyCommand(cmd keyspace.Command) resp.KeyCommand {
-	return resp.NewKeyCommand(strings.Split(cmd.String(), "|")...)
+	{keyspace.FactBytes, keyspace.CmdMemoryUsage, readBytes},
+	{keyspace.FactType, keyspace.CmdType, readType},
+	{keyspace.FactTTL, keyspace.CmdPTTL, readTTL},
 }
 
 func readBytes(k *keyspace.Key, reply *resp.Reader) (bool, error) {
@@ -74,8 +66,11 @@ func readTTL(k *keyspace.Key, reply *resp.Reader) (bool, error) {
 // Page inspects p.Keys and sends the SCAN last, in as few pipelines as the limit
 // allows. The first key of a connection goes alone: what the account may not
 // call is refused once, not a hundred times.
-func (s *session) Page(_ context.Context, p *scanner.Page) error {
-	p.Problems, p.RoundTrips = p.Problems[:0], 0
+func (s *session) Page(ctx context.Context, p *scanner.Page) error {
+	if err := s.use(ctx, s.home); err != nil {
+		return err // a look into other databases was cut short
+	}
+	p.Problems, p.Next, p.RoundTrips = p.Problems[:0], p.Next[:0], 0
 	s.keys = s.keys[:0]
 	var facts keyspace.Facts
 	for i := range p.Keys {
@@ -154,14 +149,12 @@ func (s *session) inspect(keys []*keyspace.Key, wants []keyspace.Facts, problems
 		}
 		for j := range probes {
 			if allowed&wants[i]&probes[j].fact != 0 {
-				w.writer.Key(probes[j].send, k.Name)
-				s.sent[probes[j].cmd]++
+				s.askKey(probes[j].cmd, k.Name)
 			}
 		}
 	}
 	if scan != nil {
-		w.writer.Command("SCAN", strconv.FormatUint(scan.Cursor, 10), "COUNT", strconv.Itoa(scan.Count))
-		s.sent[keyspace.CmdScan]++
+		s.askScan(scan.Cursor, scan.Count)
 	}
 	if w.writer.Len() == 0 {
 		return false, nil
@@ -219,6 +212,9 @@ func (r *replies) scan(p *scanner.Page) error {
 	names := &r.s.wire.page
 	switch err := r.s.wire.reader.Scan(names, keyspace.MaxNameBytes); {
 	case isReply(err):
+		if reason, _ := replyReason(err); reason == fault.Permission || reason == fault.Unsupported {
+			r.s.capabilities[keyspace.CmdScan] = snapshot.Denied
+		}
 		r.keep(classify(err))
 		return nil
 	case err != nil:
@@ -228,20 +224,14 @@ func (r *replies) scan(p *scanner.Page) error {
 	p.Next, p.NextCursor = p.Next[:0], names.Cursor
 	text := string(names.Arena) // the one allocation of a page
 	for _, n := range names.Names {
-		p.Next = append(p.Next, keyspace.Key{DB: p.DB, Name: text[n.From:n.To], NameBytes: n.Bytes, Hash: n.Hash})
+		k := keyspace.Key{DB: p.DB, Name: text[n.From:n.To], NameBytes: n.Bytes, Hash: n.Hash}
+		if !k.Oversized() {
+			k.Hash = keyspace.HashName(k.Name)
+		}
+		p.Next = append(p.Next, k)
 	}
 	return nil
 }
-
-// lengthCommands are what counts the elements of each type; nil = nothing does.
-var lengthCommands = func() (all [keyspace.NumTypes]resp.KeyCommand) {
-	for _, t := range keyspace.Types() {
-		if cmd, ok := keyspace.LengthCommand(t); ok {
-			all[t] = keyCommand(cmd)
-		}
-	}
-	return all
-}()
 
 // Lengths asks each key for its length, which its type must be known for.
 func (s *session) Lengths(_ context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
@@ -265,8 +255,7 @@ func (s *session) lengths(keys []*keyspace.Key, problems []fault.KeyProblem) err
 	w.writer.Reset()
 	for _, k := range keys {
 		if cmd, ok := asked(k); ok {
-			w.writer.Key(lengthCommands[k.Type], k.Name)
-			s.sent[cmd]++
+			s.askKey(cmd, k.Name)
 		}
 	}
 	if w.writer.Len() == 0 {

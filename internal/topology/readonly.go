@@ -65,7 +65,7 @@ func refuse(cmd redis.Cmder) error {
 	return fmt.Errorf("command %q is not on the read-only list", cmd.Name())
 }
 
-// is compares without building a string: every command of a walk passes here.
+// is tells whether a command is the allowed one.
 func is(allowed keyspace.Command, name string, args []any) bool {
 	container, sub, two := strings.Cut(allowed.String(), "|")
 	if !strings.EqualFold(name, container) {

@@ -27,7 +27,8 @@ type session struct {
 
 	sent         [keyspace.NumCommands]uint64
 	capabilities [keyspace.NumCommands]snapshot.Capability
-	db           int
+	db           int  // that the connection is in
+	home         int  // that the walk is in: Info may have to look into others
 	readOnly     bool // READONLY was tried
 
 	keys  []*keyspace.Key  // reused by Page
@@ -55,8 +56,7 @@ type batch struct {
 
 func (s *session) batch() *batch { return &batch{s: s, pipe: s.conn.Pipeline()} }
 
-// add queues a command. Replies are plain: PTTL's typed form overflows on a
-// lifetime of more than 292 years.
+// add queues a command.
 func (b *batch) add(ctx context.Context, cmd keyspace.Command, args ...any) *redis.Cmd {
 	b.s.sent[cmd]++
 	name, sub, two := strings.Cut(cmd.String(), "|")
@@ -151,6 +151,12 @@ func (s *session) learn(cmd keyspace.Command, err error) (problem fault.KeyProbl
 			return about.problem, nil
 		}
 	}
+	if s.capabilities[cmd] == snapshot.Untried {
+		// Whatever it means, this command has never worked here: some services
+		// have words of their own for "denied".
+		s.capabilities[cmd] = snapshot.Denied
+		return fault.NoProblem, nil
+	}
 	return fault.OddReply, nil
 }
 
@@ -211,9 +217,8 @@ func (s *session) Info(ctx context.Context) (scanner.Info, error) {
 func (s *session) keyspaceByHand(ctx context.Context) (scanner.Info, error) {
 	info := scanner.Info{Denied: true}
 	info.Address = s.client.Options().Addr
-	home := s.db
 	for db := range maxDBs {
-		err := s.Select(ctx, db)
+		err := s.use(ctx, db)
 		if reason := fault.ReasonOf(err); err != nil && db > 0 && (reason == fault.Config || reason == fault.Permission) {
 			break
 		} else if err != nil {
@@ -234,11 +239,16 @@ func (s *session) keyspaceByHand(ctx context.Context) (scanner.Info, error) {
 			info.DBs = append(info.DBs, snapshot.DBInfo{DB: db, Keys: n, Expires: -1})
 		}
 	}
-	return info, s.Select(ctx, home)
+	return info, s.use(ctx, s.home)
 }
 
 // Select changes the database.
 func (s *session) Select(ctx context.Context, db int) error {
+	s.home = db
+	return s.use(ctx, db)
+}
+
+func (s *session) use(ctx context.Context, db int) error {
 	if db == s.db {
 		return nil
 	}

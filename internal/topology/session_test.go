@@ -2,10 +2,12 @@ package topology
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
@@ -13,6 +15,7 @@ import (
 	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/resp"
 	"redis_keyhealth_exporter/internal/testredis"
 	"redis_keyhealth_exporter/scanner"
 )
@@ -90,6 +93,50 @@ func TestWrongTypeAndGone(t *testing.T) {
 	}
 	if keys[2].Length != 1 || !keys[2].Has(keyspace.FactLength) || keys[3].Has(keyspace.FactLength) {
 		t.Errorf("lengths %+v", keys[2:])
+	}
+}
+
+// TestReadTTL: what PTTL replies, its extremes included.
+func TestReadTTL(t *testing.T) {
+	for reply, want := range map[string]struct {
+		ttl    time.Duration
+		exists bool
+	}{
+		":-2\r\n":                  {0, false},
+		":-1\r\n":                  {keyspace.NoTTL, true},
+		":0\r\n":                   {0, true},
+		":1500\r\n":                {1500 * time.Millisecond, true},
+		":9223372036854775807\r\n": {math.MaxInt64 / time.Millisecond * time.Millisecond, true},
+	} {
+		var k keyspace.Key
+		exists, err := readTTL(&k, resp.NewReader(strings.NewReader(reply)))
+		if err != nil || exists != want.exists || exists && k.TTL != want.ttl {
+			t.Errorf("%q: %v, exists %v, %v", reply, k.TTL, exists, err)
+		}
+	}
+}
+
+// TestHome: a look into other databases, as where INFO is denied, does not move
+// the walk, even if it was cut short.
+func TestHome(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	if err := client.Do(t.Context(), "ACL", "SETUSER", "noinfo", "on", ">pw", "~*", "+@all", "-info").Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, config.RedisFlags{Addr: server.Addr(), User: "noinfo", Password: "pw"})
+	if err := s.Select(t.Context(), 2); err != nil {
+		t.Fatal(err)
+	}
+	info, err := s.Info(t.Context())
+	if err != nil || !info.Denied || s.db != 2 {
+		t.Errorf("in db %d: %+v, %v", s.db, info, err)
+	}
+	if err := s.use(t.Context(), 5); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Page(t.Context(), &scanner.Page{Scan: true, Count: 10}); err != nil || s.db != 2 {
+		t.Errorf("the page was of db %d: %v", s.db, err)
 	}
 }
 

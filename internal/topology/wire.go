@@ -3,6 +3,8 @@ package topology
 import (
 	"errors"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"redis_keyhealth_exporter/internal/fault"
@@ -23,6 +25,27 @@ type wire struct {
 
 func newWire(conn net.Conn) *wire {
 	return &wire{conn: conn, reader: resp.NewReader(conn)}
+}
+
+// keyCommands are the commands of the read-only list as bytes that lack a key:
+// nothing else can be written past go-redis and its hook.
+var keyCommands = func() (all [keyspace.NumCommands]resp.KeyCommand) {
+	for _, cmd := range keyspace.Commands() {
+		all[cmd] = resp.NewKeyCommand(strings.Split(cmd.String(), "|")...)
+	}
+	return all
+}()
+
+// askKey appends a command about a key to the pipeline.
+func (s *session) askKey(cmd keyspace.Command, name string) {
+	s.wire.writer.Key(keyCommands[cmd], name)
+	s.sent[cmd]++
+}
+
+// askScan appends a SCAN to the pipeline.
+func (s *session) askScan(cursor uint64, count int) {
+	s.wire.writer.Command(keyspace.CmdScan.String(), strconv.FormatUint(cursor, 10), "count", strconv.Itoa(count))
+	s.sent[keyspace.CmdScan]++
 }
 
 // send writes the pipeline; its replies have one deadline for all.
@@ -69,7 +92,7 @@ func (r *replies) keep(err error) {
 // end is the pipeline's result. What comes behind the last reply belongs to
 // nobody.
 func (r *replies) end() error {
-	if r.fault == nil && r.s.wire.reader.Buffered() {
+	if r.s.wire.reader.Buffered() {
 		return fault.Newf(fault.Protocol, "more replies than commands")
 	}
 	return r.fault
