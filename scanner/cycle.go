@@ -72,6 +72,7 @@ func (c *cycle) run(ctx context.Context) error {
 func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 	p := c.page
 	p.DB, p.Cursor, p.Scan, p.Keys = db.DB, 0, true, p.Keys[:0]
+	end := newEndless(db)
 	for {
 		c.draw(db)
 		if err := c.inspect(ctx, db); err != nil {
@@ -83,6 +84,9 @@ func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 		if !p.Scan {
 			return nil
 		}
+		if err := end.check(p); err != nil {
+			return err
+		}
 		c.names += int64(len(p.Next))
 		c.state.page(c, len(p.Next))
 		p.Keys, p.Next = p.Next, p.Keys[:0]
@@ -92,6 +96,32 @@ func (c *cycle) walk(ctx context.Context, db snapshot.DBInfo) error {
 			return err
 		}
 	}
+}
+
+// endless notices a SCAN that would never end: what answers is no Redis, or a
+// proxy that mixes up the cursors of several.
+type endless struct {
+	names, maxNames int64
+	empty           int // pages in a row
+}
+
+// maxEmptyPages are as many as a table of 10⁹ buckets has that lost its keys:
+// a SCAN visits ten buckets for each name that it may return.
+const maxEmptyPages = 1 << 20
+
+func newEndless(db snapshot.DBInfo) endless {
+	return endless{maxNames: 10*max(db.Keys, 0) + 1_000_000}
+}
+
+func (e *endless) check(p *Page) error {
+	e.names += int64(len(p.Next))
+	if e.empty++; len(p.Next) > 0 {
+		e.empty = 0
+	}
+	if p.NextCursor != 0 && p.NextCursor == p.Cursor || e.names > e.maxNames || e.empty > maxEmptyPages {
+		return fault.Newf(fault.Protocol, "SCAN of db%d does not end: cursor %d after %d, %d names so far", p.DB, p.NextCursor, p.Cursor, e.names)
+	}
+	return nil
 }
 
 // detail are the facts that need a probe beyond MEMORY USAGE. Where INFO says

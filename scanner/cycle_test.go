@@ -242,6 +242,40 @@ func TestSuspect(t *testing.T) {
 	}
 }
 
+// TestEndlessScan: a SCAN that never returns to 0 ends the cycle.
+func TestEndlessScan(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		node := newFake(small(300)...)
+		node.onPage = func(_ context.Context, _ int, p *Page) error {
+			p.NextCursor = 1
+			return nil
+		}
+		s := New(node, opts)
+		defer s.closeSession()
+		if err := s.RunCycle(t.Context()); fault.ReasonOf(err) != fault.Protocol || !strings.Contains(err.Error(), "does not end") {
+			t.Errorf("err = %v", err)
+		}
+	})
+	for _, tc := range []struct {
+		about string
+		names int // in each page
+		pages int // that are still fine
+	}{
+		{"names without end", 1000, (10*50 + 1_000_000) / 1000},
+		{"empty pages without end", 0, maxEmptyPages},
+	} {
+		end := newEndless(snapshot.DBInfo{Keys: 50})
+		page := &Page{Next: small(tc.names)}
+		for n := range tc.pages + 1 {
+			page.Cursor, page.NextCursor = uint64(n), uint64(n+1)
+			if err := end.check(page); (err != nil) != (n == tc.pages) {
+				t.Fatalf("%s: page %d: %v", tc.about, n, err)
+			}
+		}
+	}
+}
+
 // TestSmallKeyspaceDrifts: in a small keyspace a handful of writes is more than
 // 10 %.
 func TestSmallKeyspaceDrifts(t *testing.T) {

@@ -45,6 +45,10 @@ const (
 	calmPages = 50
 	minCount  = 10
 
+	// maxContactSleep is the longest sleep for an exchange without names. A PING
+	// that took seconds says that the server hung, not that we burdened it.
+	maxContactSleep = time.Second
+
 	// slowDown is how much longer the scan sleeps while the server suffers.
 	slowDown = 2
 )
@@ -98,18 +102,20 @@ func (p *pacer) charge(took time.Duration, roundTrips, names, commands int) {
 	p.busy += busy
 
 	// The network's share of the exchange is wall time already.
-	wall := time.Duration(float64(busy) / p.duty)
+	wall := float64(busy) / p.duty
 	if p.suffering {
 		wall *= slowDown
 	}
-	sleep := max(0, wall-took)
-	if names > 0 {
-		sleep = min(sleep, max(0, timeFor(names, minKeysPerSecond)-took))
+	sleep := time.Duration(min(wall, float64(time.Hour))) - took
+	if names == 0 {
+		sleep = min(sleep, maxContactSleep)
+	} else {
+		sleep = min(sleep, timeFor(names, minKeysPerSecond)-took)
 		if p.maxKeysPerSecond > 0 {
 			sleep = max(sleep, timeFor(names, p.maxKeysPerSecond)-took)
 		}
 	}
-	p.owed += sleep
+	p.owed += max(sleep, 0)
 }
 
 func (p *pacer) model(names, commands int) time.Duration {

@@ -34,6 +34,8 @@ func TestPacerCharge(t *testing.T) {
 		{"jitter that does not", pacer{duty: 0.5, leastPing: 1 * ms, jitter: 700 * us}, 21 * ms, 1, 100, 300, 20 * ms, 19 * ms},
 		{"a corrected model", pacer{duty: 0.5, perName: 2 * us, perCommand: 10 * us}, 1 * us, 1, 100, 300, 3200 * us, 6399 * us},
 		{"a server that suffers", pacer{duty: 0.5, suffering: true}, 10 * ms, 1, 100, 300, 10 * ms, 30 * ms},
+		{"a PING that hung", pacer{duty: 0.01}, 4 * time.Second, 1, 0, 1, 4 * time.Second, time.Second},
+		{"the least of duties", pacer{duty: 1e-300}, 10 * ms, 1, 100, 0, 10 * ms, 190 * ms},
 		{"INFO has no names and pays in full", pacer{duty: 0.05}, 1 * ms, 1, 0, 2, 1 * ms, 19 * ms},
 	} {
 		p := tc.pacer

@@ -11,9 +11,10 @@ import (
 // recurses into nested arrays without end: a rogue or garbled peer must not end
 // the process.
 const (
-	maxLineBytes  = 64 << 10
-	maxDepth      = 8
-	maxReplyBytes = 1 << 30 // one reply in all
+	maxGuardedBytes = 16 << 20 // a string: INFO of 16,384 databases is below 1 MiB
+	maxReplyBytes   = 2 * maxGuardedBytes
+	maxLineBytes    = 64 << 10
+	maxDepth        = 8
 
 	headerDigits = 24 // of a length that can be within the limits
 )
@@ -110,7 +111,7 @@ func (g *guard) inside(c byte) error {
 		return fmt.Errorf("%w: bad length", ErrProtocol)
 	}
 	n, err := strconv.ParseInt(string(g.digits[:g.line-1]), 10, 64)
-	limit := int64(MaxBulkBytes)
+	limit := int64(maxGuardedBytes)
 	if g.kind == '*' {
 		limit = MaxArrayLen
 	}

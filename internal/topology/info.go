@@ -13,8 +13,19 @@ import (
 	"redis_keyhealth_exporter/scanner"
 )
 
-// maxDBs bounds the databases that a server may claim to have.
-const maxDBs = 1 << 14
+// What a server may claim to have.
+const (
+	maxDBs    = 1 << 14
+	maxFields = 2000    // there are some hundred commands
+	maxKeys   = 1 << 48 // in a database; the sum over all of them is no overflow
+)
+
+// infoFields are the fields that are read; whatever else comes is not kept.
+var infoFields = []string{
+	"redis_version", "server_name", "valkey_version", "run_id", "cluster_enabled", "loading",
+	"role", "master_host", "master_port", "master_link_status", "master_sync_in_progress",
+	"used_memory", "used_memory_dataset", "maxmemory", "expired_keys", "evicted_keys",
+}
 
 // parseInfo reads the default sections of INFO and its commandstats. Whatever
 // is missing or odd stays zero: forks leave fields out. Text is not trusted: it
@@ -33,7 +44,9 @@ func parseInfo(text string) scanner.Info {
 			}
 			continue
 		}
-		fields[name] = value
+		if strings.HasPrefix(name, "cmdstat_") && len(fields) < maxFields || slices.Contains(infoFields, name) {
+			fields[name] = value
+		}
 	}
 	slices.SortFunc(info.DBs, func(a, b snapshot.DBInfo) int { return a.DB - b.DB })
 	info.DBs = slices.CompactFunc(info.DBs, func(a, b snapshot.DBInfo) bool { return a.DB == b.DB })
@@ -47,7 +60,7 @@ func parseInfo(text string) scanner.Info {
 	}
 	info.Server, info.Version = "redis", fields["redis_version"]
 	if name := fields["server_name"]; name != "" { // Valkey
-		info.Server, info.Version = keyspace.Label(name), fields[name+"_version"]
+		info.Server, info.Version = keyspace.Label(name), fields["valkey_version"]
 	}
 	if info.Version != "" {
 		info.Version = keyspace.Label(info.Version)
@@ -95,7 +108,8 @@ func parseDB(name, value string) (snapshot.DBInfo, bool) {
 	}
 	keys, ok := pair(value, "keys")
 	expires, _ := pair(value, "expires")
-	return snapshot.DBInfo{DB: db, Keys: keys, Expires: expires}, ok && keys > 0
+	keys = min(keys, maxKeys)
+	return snapshot.DBInfo{DB: db, Keys: keys, Expires: min(expires, keys)}, ok && keys > 0
 }
 
 // usage reads a row such as calls=1,usec=20,usec_per_call=20.00,….

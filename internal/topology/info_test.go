@@ -46,6 +46,9 @@ func TestParseInfo(t *testing.T) {
 		{"a database twice, one without keys", "db0:keys=1,expires=1\r\ndb0:keys=2\r\ndb1:keys=0\r\ndb2:expires=1\r\n", func(i *scanner.Info) {
 			i.DBs = []snapshot.DBInfo{{DB: 0, Keys: 1, Expires: 1}}
 		}},
+		{"more keys that expire than there are, and more than fit", "db0:keys=5,expires=9\r\ndb1:keys=9223372036854775807,expires=0\r\n", func(i *scanner.Info) {
+			i.DBs = []snapshot.DBInfo{{DB: 0, Keys: 5, Expires: 5}, {DB: 1, Keys: maxKeys}}
+		}},
 		{"a version that is no text", "redis_version:\xff\x01\r\n", func(i *scanner.Info) { i.Version = `\xff\x01` }},
 	} {
 		want := scanner.Info{}
