@@ -3,12 +3,15 @@
 package collector
 
 import (
+	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -53,6 +56,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // classes of families are left out, the most detailed first.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	view := &view{nodes: c.opts.Source.States(), loaded: c.opts.ConfigLoaded}
+	view.limitDBs(c.opts.MaxSeries)
 	byClass := [numClasses][]prometheus.Metric{}
 	series, total := [numClasses]int{}, 1 // that of series_dropped
 	for i, f := range c.families {
@@ -86,7 +90,55 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 type view struct {
 	nodes   []snapshot.NodeState
 	loaded  time.Time
+	shown   map[dbID]bool // databases whose series are sent; nil = all
 	dropped int
+}
+
+type dbID struct {
+	node keyspace.NodeID
+	db   int
+}
+
+// totalsPerDB is about how many series a database has that are never dropped.
+const totalsPerDB = 80
+
+// limitDBs keeps servers with thousands of databases within bounds, before any
+// series of theirs is made: those with most keys are shown.
+func (v *view) limitDBs(maxSeries int) {
+	keys := map[dbID]float64{}
+	for i := range v.nodes {
+		n := &v.nodes[i]
+		for _, db := range n.Status.Info.DBs {
+			keys[dbID{n.Status.Node, db.DB}] = float64(db.Keys)
+		}
+		if n.Snapshot != nil {
+			for j := range n.Snapshot.DBs {
+				db := &n.Snapshot.DBs[j]
+				keys[dbID{n.Status.Node, db.DB}] = max(keys[dbID{n.Status.Node, db.DB}], float64(db.Named))
+			}
+		}
+	}
+	limit := maxSeries / totalsPerDB
+	if len(keys) <= limit {
+		return
+	}
+	ids := slices.SortedFunc(maps.Keys(keys), func(a, b dbID) int {
+		return cmp.Or(cmp.Compare(keys[b], keys[a]), cmp.Compare(a.db, b.db), cmp.Compare(a.node.Node, b.node.Node))
+	})
+	v.shown = make(map[dbID]bool, limit)
+	for _, id := range ids[:limit] {
+		v.shown[id] = true
+	}
+}
+
+// shows tells whether a database's series are sent, and counts those that are
+// not.
+func (v *view) shows(n *snapshot.NodeState, db, series int) bool {
+	if v.shown == nil || v.shown[dbID{n.Status.Node, db}] {
+		return true
+	}
+	v.dropped += series
+	return false
 }
 
 // targets are the names of the deployments, each once, in order.

@@ -281,7 +281,7 @@ func TestMaxSeries(t *testing.T) {
 	if some("top_key_memory_bytes{") != 0 || some("big_key_memory_bytes{") != 0 || some("rule_violations{") != all("rule_violations{") {
 		t.Errorf("detail is still there, or more is gone; dropped %v", dropped)
 	}
-	few, more := count(1)
+	few, more := count(1000)
 	if few("rule_violations{") != 0 || few("key_memory_bytes_bucket") != 0 || more <= dropped {
 		t.Errorf("breakdowns are still there, dropped %v", more)
 	}
@@ -289,6 +289,30 @@ func TestMaxSeries(t *testing.T) {
 		if few(total) == 0 || few(total) != all(total) {
 			t.Errorf("%s: %d of %d left", total, few(total), all(total))
 		}
+	}
+}
+
+// TestManyDatabases: a server with thousands of databases stays within the limit,
+// those with most keys are shown, and what is not is counted.
+func TestManyDatabases(t *testing.T) {
+	const dbs, limit = 3000, 20_000
+	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(0, 1), 3, nil, at)
+	for db := range dbs {
+		for i := range 1 + db/2999 { // the last one has two
+			name := fmt.Sprint("k:", i)
+			k := keyspace.Key{DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name), Known: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL, Type: keyspace.String, Bytes: 100, TTL: time.Hour}
+			b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
+		}
+	}
+	n := snapshot.NodeState{Status: nodeStatus(t, "x"), BigKeys: &bigkeys.View{}}
+	n.Snapshot = b.Finish(snapshot.Outcome{Completed: at, Available: everything()})
+	registry := gatherer(t, states{n}, limit)
+	if got := seriesOf(t, registry); got > limit {
+		t.Errorf("%d series", got)
+	}
+	text := string(exposition(t, registry))
+	if !strings.Contains(text, `redis_keyhealth_keys{db="db2999",key_type="string"`) || value(t, text, "series_dropped") < dbs {
+		t.Error("the largest database is not shown, or nothing is said of the others")
 	}
 }
 

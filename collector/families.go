@@ -75,7 +75,7 @@ func families() []family {
 		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, func(_ *snapshot.NodeState, o *out) { o.send(1, policy.DefaultNamespace, "") }},
 		{groupSelf, "config_last_reload_successful", "1 = the last configuration that was read was good.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(1) }},
 		{groupSelf, "config_last_reload_success_timestamp_seconds", "When the present configuration was taken over, Unix seconds.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(unix(o.view.loaded)) }},
-		{groupSelf, "series_dropped", "Series left out of this scrape by --metrics.max-series: detail first, totals never.", gauge, self, nil, totals, nil},
+		{groupSelf, "series_dropped", "Series left out of this scrape by --metrics.max-series: those of keys first, then histograms and rules, and of more than max-series / 80 databases those with fewest keys.", gauge, self, nil, totals, nil},
 	}
 }
 

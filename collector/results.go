@@ -13,19 +13,25 @@ import (
 // snapshot: each walks one dimension and leaves the value to its argument.
 
 func eachDB(send func(*snapshot.DB, *out, string)) func(*snapshot.NodeState, *out) {
+	return eachShownDB(1, send)
+}
+
+// eachShownDB is eachDB for a family that has so many series a database.
+func eachShownDB(series int, send func(*snapshot.DB, *out, string)) func(*snapshot.NodeState, *out) {
 	return func(n *snapshot.NodeState, o *out) {
 		if n.Snapshot == nil {
 			return
 		}
 		for i := range n.Snapshot.DBs {
-			db := &n.Snapshot.DBs[i]
-			send(db, o, keyspace.DBLabel(db.DB))
+			if db := &n.Snapshot.DBs[i]; o.view.shows(n, db.DB, series) {
+				send(db, o, keyspace.DBLabel(db.DB))
+			}
 		}
 	}
 }
 
 func eachType(send func(*snapshot.TypeStats, *out, ...string)) func(*snapshot.NodeState, *out) {
-	return eachDB(func(db *snapshot.DB, o *out, label string) {
+	return eachShownDB(keyspace.NumTypes, func(db *snapshot.DB, o *out, label string) {
 		for _, t := range keyspace.Types() {
 			send(&db.Types[t], o, label, t.String())
 		}
@@ -89,6 +95,9 @@ func eachViolation(value func(snapshot.Estimate) float64) func(*snapshot.NodeSta
 			return
 		}
 		for _, db := range n.Snapshot.DBs {
+			if !o.view.shows(n, db.DB, len(n.Snapshot.Rules)) {
+				continue
+			}
 			for _, ns := range db.Namespaces {
 				for i, rule := range n.Snapshot.Rules {
 					if n.Snapshot.Evaluated[i] && ns.Violations[i].Known() {
@@ -136,7 +145,7 @@ func sendTopExpiry(t *snapshot.Top, o *out, labels ...string) {
 func eachInfoDB(value func(snapshot.DBInfo) float64) func(*snapshot.NodeState, *out) {
 	return func(n *snapshot.NodeState, o *out) {
 		for _, db := range n.Status.Info.DBs {
-			if db.Expires >= 0 { // else INFO is denied
+			if db.Expires >= 0 && o.view.shows(n, db.DB, 1) { // negative: INFO is denied
 				o.send(value(db), keyspace.DBLabel(db.DB))
 			}
 		}

@@ -12,14 +12,14 @@ import (
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
-// logEvery is the least time between two lines about trouble of one node: a
-// server that is down for a day must not fill a disk.
+// logEvery is the least time between two lines about the same trouble of one
+// node: a server that is down for a day must not fill a disk.
 const logEvery = time.Minute
 
 // reporter is the one place that logs what happens to a node.
 type reporter struct {
 	logger     log.Logger
-	loggedAt   time.Time
+	logged     map[string]time.Time // by reason
 	suppressed int
 	troubled   bool   // a line about trouble is out, the one about its end is not
 	denied     string // commands, as last logged
@@ -28,14 +28,14 @@ type reporter struct {
 // trouble logs a fault, what to do about it and when the next try is.
 func (r *reporter) trouble(id keyspace.NodeID, msg string, err error, next time.Duration) {
 	reason := fault.ReasonOf(err)
-	r.limited(id, "msg", msg, "reason", reason, "err", err, "advice", reason.Advice(), "next_try", next.Round(time.Millisecond))
+	r.limited(id, reason.String(), "msg", msg, "reason", reason, "err", err, "advice", reason.Advice(), "next_try", next.Round(time.Millisecond))
 }
 
 // completed logs the end of trouble, and what of the cycle is doubtful or could
 // not be had.
 func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilities [keyspace.NumCommands]snapshot.Capability) {
 	if len(s.Suspect) > 0 {
-		r.limited(id, "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; "))
+		r.limited(id, snapshot.Suspect.String(), "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; "))
 	} else if r.troubled {
 		r.troubled = false
 		level.Info(r.logger).Log("msg", "scan works again", "target", id.Target, "node", id.Node)
@@ -49,13 +49,14 @@ func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilit
 		"duration", s.Completed.Sub(s.Started), "coverage", s.Coverage)
 }
 
-func (r *reporter) limited(id keyspace.NodeID, keyvals ...any) {
-	if !r.loggedAt.IsZero() && time.Since(r.loggedAt) < logEvery {
+// limited logs a line unless there was one about the same trouble just now.
+func (r *reporter) limited(id keyspace.NodeID, trouble string, keyvals ...any) {
+	if at, ok := r.logged[trouble]; ok && time.Since(at) < logEvery {
 		r.suppressed++
 		return
 	}
 	level.Warn(r.logger).Log(append(keyvals, "target", id.Target, "node", id.Node, "suppressed", r.suppressed)...)
-	r.loggedAt, r.suppressed, r.troubled = time.Now(), 0, true
+	r.logged[trouble], r.suppressed, r.troubled = time.Now(), 0, true
 }
 
 // deniedCommands lists the commands that were denied.

@@ -73,7 +73,7 @@ func New(node Node, opts Options) *Scanner {
 		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
 	s.state = newState(node, opts.Policy, max(opts.Sample, 1))
-	s.report = &reporter{logger: opts.Logger}
+	s.report = &reporter{logger: opts.Logger, logged: map[string]time.Time{}}
 	return s
 }
 

@@ -16,7 +16,7 @@ packages() {
 	*/promtool) echo prometheus ;;
 	apt/gcc) echo gcc libc6-dev ;;
 	apk/gcc) echo gcc musl-dev ;;
-	*/gcc | */make) echo "$2" ;;
+	*/gcc | */make | */buildah) echo "$2" ;;
 	*) return 1 ;;
 	esac
 }

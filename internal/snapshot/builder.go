@@ -31,7 +31,7 @@ type dbBuilder struct {
 	detailed   uint64 // of the others, the ones whose type and TTL were asked for
 	broken     uint64
 	memory     memoryDraw
-	types      [keyspace.NumTypes]typeBuilder
+	types      [keyspace.NumTypes]*typeBuilder // nil = no key of the type yet
 	namespaces map[string]*tally
 	ttl        [2]Histogram // of the certain and of the detailed ones
 }
@@ -97,7 +97,7 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 		b.addBytes(db, k, namespace, draw, now)
 	}
 	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big) {
-		big := &db.types[k.Type].big[verdict.Big]
+		big := &db.of(k.Type).big[verdict.Big]
 		big.Keys++
 		big.Bytes += uint64(k.Bytes)
 	}
@@ -139,7 +139,7 @@ func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
 	default:
 		return
 	}
-	db.types[k.Type].keys[of]++
+	db.of(k.Type).keys[of]++
 	if k.Has(keyspace.FactTTL) && k.TTL != keyspace.NoTTL {
 		db.ttl[of].observe(k.TTL.Seconds())
 	}
@@ -149,7 +149,7 @@ func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
 // alone: above the lowest floor every measured key is asked for its type.
 func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace string, draw Draw, now time.Time) {
 	b.bytes.offer(k, namespace, k.Bytes, now)
-	size, t := float64(k.Bytes), &db.types[k.Type]
+	size, t := float64(k.Bytes), db.of(k.Type)
 	var s *stratum
 	switch {
 	case draw&Certain != 0:
@@ -184,15 +184,23 @@ func (b *Builder) db(n int) *dbBuilder {
 	if !ok {
 		db = &dbBuilder{db: n, namespaces: map[string]*tally{}}
 		db.ttl = [2]Histogram{newHistogram(ttlBounds), newHistogram(ttlBounds)}
-		for i := range db.types {
-			t := &db.types[i]
-			for _, s := range []*stratum{&t.certain, &t.candidates, &t.small} {
-				s.memory, s.elements = newHistogram(memoryBounds), newHistogram(elementsBounds)
-			}
-		}
 		b.dbs[n] = db
 	}
 	return db
+}
+
+// of is the builder of a type: a server may have thousands of databases with
+// keys of one type each.
+func (d *dbBuilder) of(typ keyspace.Type) *typeBuilder {
+	t := d.types[typ]
+	if t == nil {
+		t = &typeBuilder{}
+		for _, s := range []*stratum{&t.certain, &t.candidates, &t.small} {
+			s.memory, s.elements = newHistogram(memoryBounds), newHistogram(elementsBounds)
+		}
+		d.types[typ] = t
+	}
+	return t
 }
 
 // Outcome is what the scan knows of a cycle beyond its keys.
@@ -236,7 +244,9 @@ func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
 	}
 	db.Bytes = d.memory.total()
 	for i := range d.types {
-		db.Bytes.Value += d.types[i].certain.sum
+		if t := d.types[i]; t != nil {
+			db.Bytes.Value += t.certain.sum
+		}
 		db.Types[i] = d.finishType(keyspace.Type(i), p, available)
 	}
 	for name, t := range d.namespaces {
@@ -251,7 +261,10 @@ func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
 }
 
 func (d *dbBuilder) finishType(t keyspace.Type, p *policy.Policy, available keyspace.Available) TypeStats {
-	b := &d.types[t]
+	b := d.types[t]
+	if b == nil {
+		b = &typeBuilder{}
+	}
 	rest := d.memory.rest
 	stats := TypeStats{Keys: proportion(float64(b.keys[1]), float64(d.detailed), rest).plus(float64(b.keys[0]))}
 	if t == keyspace.Unknown && !stats.Keys.Known() {
@@ -259,7 +272,9 @@ func (d *dbBuilder) finishType(t keyspace.Type, p *policy.Policy, available keys
 	}
 	if facts := available[t]; facts&keyspace.FactBytes != 0 && (d.memory.measured.n > 0 || rest == 0 || t == keyspace.Unknown) {
 		bytes := d.memory.ofType(&b.candidates.moments, &b.small.moments).plus(b.certain.sum)
-		stats.Bytes = &bytes
+		if bytes.Value > 0 || stats.Keys.Value == 0 { // else none of its keys can be measured
+			stats.Bytes = &bytes
+		}
 	}
 	scale := ratio(rest, d.memory.measured.n)
 	spread := scale * ratio(d.memory.small.n, d.memory.detailed.n)

@@ -13,8 +13,9 @@ import (
 )
 
 // readOnly is a hook that refuses every command that is not on the list of
-// keyspace.Commands, before it leaves the process. Whatever goes wrong in this
-// program, it cannot write.
+// keyspace.Commands, before it leaves the process. The hot path, which bypasses
+// it, can only write commands of that list (see wire). Whatever goes wrong in
+// this program, it cannot write.
 type readOnly struct{}
 
 // handshake are what go-redis sends by itself to log in.

@@ -1,5 +1,5 @@
-// Package topology finds the nodes to scan and speaks to them. It is the only
-// package that knows go-redis.
+// Package topology finds the nodes to scan and speaks to them. No other package
+// of the exporter knows go-redis.
 package topology
 
 import (

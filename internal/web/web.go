@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-kit/log"
@@ -107,7 +108,7 @@ func New(o Options) (http.Handler, error) {
 
 func metrics(o Options) http.Handler {
 	return promhttp.InstrumentMetricHandler(o.Registerer, promhttp.HandlerFor(o.Gatherer, promhttp.HandlerOpts{
-		ErrorLog:            scrapeLog{o.Logger},
+		ErrorLog:            scrapeLog{o.Logger, new(atomic.Int64)},
 		MaxRequestsInFlight: maxScrapes,
 		EnableOpenMetrics:   true,
 		Registry:            o.Registerer,
@@ -139,9 +140,18 @@ func secured(next http.Handler) http.Handler {
 	})
 }
 
-type scrapeLog struct{ logger log.Logger }
+// scrapeLog logs what goes wrong with scrapes, a line a minute: a client that
+// hangs up is an error, too.
+type scrapeLog struct {
+	logger log.Logger
+	last   *atomic.Int64 // Unix seconds
+}
 
 func (l scrapeLog) Println(v ...any) {
+	now, last := time.Now().Unix(), l.last.Load()
+	if now-last < 60 || !l.last.CompareAndSwap(last, now) {
+		return
+	}
 	level.Error(l.logger).Log("msg", "scrape failed", "err", strings.TrimSpace(fmt.Sprintln(v...)))
 }
 
