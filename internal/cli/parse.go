@@ -12,10 +12,6 @@ import (
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// kingpin reads arguments from a file where one begins with @: here an address
-// or a password may begin so, and what it reads ends up in errors.
-func init() { kingpin.EnableFileExpansion = false }
-
 var errArgument = errors.New("unexpected argument: settings are flags, such as --redis.addr=host:port; see --help")
 
 // done stands for the exit that kingpin asks for.
@@ -23,6 +19,10 @@ type done struct{ status int }
 
 // parse fills in the flags; ended tells that --help or --version was all.
 func parse(app *kingpin.Application, args []string) (ended bool, err error) {
+	// kingpin reads arguments from a file where one begins with @: here an address
+	// or a password may begin so, and what it reads ends up in errors. The setting
+	// is kingpin's own and global.
+	kingpin.EnableFileExpansion = false
 	// kingpin counts on the exit: it goes on with a half parsed line otherwise.
 	app.Terminate(func(status int) { panic(done{status}) })
 	defer func() {

@@ -47,10 +47,8 @@ func writeLargest(b *strings.Builder, node *web.NodeReport) {
 	fmt.Fprintf(b, "%-11s%9s%9s  %-10s%s\n", "Type", "Size", "Elements", "TTL", "The largest keys")
 	for _, k := range node.TopBytes[:min(len(node.TopBytes), maxLargest)] {
 		elements, ttl := "–", "none"
-		for _, e := range node.TopElements {
-			if e.DB == k.DB && e.Key == k.Key {
-				elements = web.FormatCount(e.Length)
-			}
+		if k.Type != "string" {
+			elements = web.FormatCount(k.Length)
 		}
 		if k.Expires != nil {
 			ttl = fmt.Sprintf("%.0f days", time.Until(*k.Expires).Hours()/24)

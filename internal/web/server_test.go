@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -165,5 +166,26 @@ func TestServerLog(t *testing.T) {
 	})
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.HasPrefix(got, "level=warn ") || !strings.Contains(got, errBroken.Error()) {
 		t.Errorf("the log: %q", got)
+	}
+}
+
+// TestReportLimit: beyond the slots a report is refused, not queued.
+func TestReportLimit(t *testing.T) {
+	slots := make(chan struct{}, 1)
+	handler := limited(slots, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	ask := func() int {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/report", nil))
+		return w.Code
+	}
+	slots <- struct{}{}
+	if code := ask(); code != http.StatusServiceUnavailable {
+		t.Errorf("%d while the slot is taken", code)
+	}
+	<-slots
+	for range 3 {
+		if code := ask(); code != http.StatusOK {
+			t.Errorf("%d while it is free", code)
+		}
 	}
 }

@@ -89,8 +89,9 @@ func New(o Options) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /{$}", landing)
 	mux.Handle("GET "+o.TelemetryPath, metrics(o))
-	mux.HandleFunc("GET /report", reports.html)
-	mux.HandleFunc("GET /report.json", reports.json)
+	slots := make(chan struct{}, maxScrapes)
+	mux.Handle("GET /report", limited(slots, reports.html))
+	mux.Handle("GET /report.json", limited(slots, reports.json))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "healthy")
 	})
@@ -113,6 +114,19 @@ func metrics(o Options) http.Handler {
 		EnableOpenMetrics:   true,
 		Registry:            o.Registerer,
 	}))
+}
+
+// limited answers 503 while every slot is taken, as promhttp does for scrapes.
+func limited(slots chan struct{}, next http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
+			next(w, r)
+		default:
+			http.Error(w, "too many requests at once", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // NewServer bounds what a client may take of the server.
