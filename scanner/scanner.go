@@ -186,8 +186,12 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 	return info, nil
 }
 
-// pings is how many round trips one measurement may take.
-const pings = 5
+// pings is how many round trips one measurement may take; it ends with one that
+// took maxPing, lest a slow server delay the INFO behind it.
+const (
+	pings   = 5
+	maxPing = 500 * time.Millisecond
+)
 
 // ping measures the round trip. Where one PING is as fast as ever, it is enough.
 func (s *Scanner) ping(ctx context.Context) error {
@@ -198,7 +202,7 @@ func (s *Scanner) ping(ctx context.Context) error {
 			return err
 		}
 		s.pace.charge(min(t, s.pace.leastPing), 1, 0, 1)
-		if took = append(took, t); s.pace.leastPing > 0 && t <= 2*s.pace.leastPing {
+		if took = append(took, t); s.pace.leastPing > 0 && t <= 2*s.pace.leastPing || t > maxPing {
 			break
 		}
 	}
