@@ -357,13 +357,20 @@ func TestTwoNodesOfTwoTargets(t *testing.T) {
 }
 
 func BenchmarkScrape(b *testing.B) {
-	c := New(Options{Source: states{worst(b, "x", 1)}, MaxSeries: 20_000, ConfigLoaded: at})
-	registry := prometheus.NewRegistry()
-	registry.MustRegister(c)
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, err := registry.Gather(); err != nil {
-			b.Fatal(err)
-		}
+	for _, nodes := range []int{1, 100} {
+		b.Run(fmt.Sprint(nodes, " nodes"), func(b *testing.B) {
+			var source states
+			for i := range nodes {
+				source = append(source, worst(b, fmt.Sprint("n", i), 1))
+			}
+			registry := prometheus.NewRegistry()
+			registry.MustRegister(New(Options{Source: source, MaxSeries: 1 << 20, ConfigLoaded: at}))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := registry.Gather(); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -168,9 +168,6 @@ type Verdict struct {
 	Naming bool     // a name rule of level mandatory or recommended is broken
 }
 
-// Broken tells whether the key breaks rule i.
-func (v Verdict) Broken(i int) bool { return v.Rules>>i&1 == 1 }
-
 // Check judges a key by every rule whose facts are known of it. It does not
 // allocate.
 func (p *Policy) Check(k *keyspace.Key) Verdict {
