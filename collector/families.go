@@ -72,6 +72,7 @@ func families() []family {
 
 		{groupSelf, "tracked_big_keys", "Big keys remembered, those that left within 48 h included.", gauge, perTarget, nil, totals, sendTracked},
 		{groupSelf, "tracking_overflow", "1 = there are more big keys than can be remembered: newcomers raise no event.", gauge, perTarget, nil, totals, sendOverflow},
+		{groupSelf, "state_save_errors_total", "Failed writes of --state.file: a restart would begin with a new baseline.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return float64(s.StateErrors) })},
 		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, func(_ *snapshot.NodeState, o *out) { o.send(1, policy.DefaultNamespace, "") }},
 		{groupSelf, "config_last_reload_successful", "1 = the last configuration that was read was good.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(1) }},
 		{groupSelf, "config_last_reload_success_timestamp_seconds", "When the present configuration was taken over, Unix seconds.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(unix(o.view.loaded)) }},

@@ -277,6 +277,7 @@ func (c *cycle) publish(last *Info) {
 	})
 	if len(suspect) == 0 {
 		c.tracker.Commit(c.finds, now)
+		c.remember()
 	}
 	c.class++
 	c.state.publish(c, s, c.tracker.View())

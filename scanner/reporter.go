@@ -49,6 +49,12 @@ func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilit
 		"duration", s.Completed.Sub(s.Started), "coverage", s.Coverage)
 }
 
+// unsaved logs that the state file could not be written.
+func (r *reporter) unsaved(id keyspace.NodeID, err error) {
+	r.limited(id, "state file", "msg", "the state file could not be written: a restart would begin with a new baseline", "err", err,
+		"advice", "make room, or let the user write to the directory of --state.file")
+}
+
 // limited logs a line unless there was one about the same trouble just now.
 func (r *reporter) limited(id keyspace.NodeID, trouble string, keyvals ...any) {
 	if at, ok := r.logged[trouble]; ok && time.Since(at) < logEvery {

@@ -15,18 +15,21 @@ import (
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/internal/state"
 )
 
 // Options are the settings of a scan.
 type Options struct {
 	Policy           *policy.Policy
-	Interval         time.Duration // least time between the starts of two cycles
-	Count            int           // names per page
-	MaxDuty          float64       // share of one server core, above 0 and at most 1
-	MaxKeysPerSecond float64       // 0 = no limit
-	Sample           int           // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
-	Detail           int           // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
-	TopKeys          int           // length of a top list
+	Interval         time.Duration  // least time between the starts of two cycles
+	Count            int            // names per page
+	MaxDuty          float64        // share of one server core, above 0 and at most 1
+	MaxKeysPerSecond float64        // 0 = no limit
+	Sample           int            // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
+	Detail           int            // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
+	TopKeys          int            // length of a top list
+	StateFile        string         // "" = none; written after each coherent cycle
+	Remembered       *bigkeys.State // of the last run; nil = nothing
 	Logger           log.Logger
 }
 
@@ -52,7 +55,7 @@ const (
 type Scanner struct {
 	node    Node
 	opts    Options
-	state   *state
+	state   *nodeState
 	report  *reporter
 	tracker *bigkeys.Tracker
 	pace    pacer
@@ -72,7 +75,10 @@ func New(node Node, opts Options) *Scanner {
 		tracker: bigkeys.New(),
 		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
-	s.state = newState(node, opts.Policy, max(opts.Sample, 1))
+	if opts.Remembered != nil {
+		s.tracker = bigkeys.Restore(opts.Remembered)
+	}
+	s.state = newState(node, opts.Policy, max(opts.Sample, 1), s.tracker.View())
 	s.report = &reporter{logger: opts.Logger, logged: map[string]time.Time{}}
 	return s
 }
@@ -143,6 +149,19 @@ func (s *Scanner) open(ctx context.Context) error {
 	s.session, s.runID, s.usage = session, "", nil
 	s.pace.connected()
 	return nil
+}
+
+// remember writes what is remembered of big keys. That it cannot is a pity, no
+// more: the scan goes on.
+func (s *Scanner) remember() {
+	if s.opts.StateFile == "" {
+		return
+	}
+	err := state.Save(s.opts.StateFile, &state.State{Target: s.state.id().Target, BigKeys: s.tracker.State()})
+	if err != nil {
+		s.state.update(func(st *snapshot.Status) { st.StateErrors++ })
+		s.report.unsaved(s.state.id(), err)
+	}
 }
 
 func (s *Scanner) closeSession() {

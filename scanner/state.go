@@ -11,9 +11,9 @@ import (
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
-// state is what a scanner shows of itself. The scanner's goroutine writes it,
+// nodeState is what a scanner shows of itself. The scanner's goroutine writes it,
 // scrapes read it; the lock is held for the copy of a few values only.
-type state struct {
+type nodeState struct {
 	mu    sync.Mutex
 	now   snapshot.NodeState
 	sent  [keyspace.NumCommands]uint64 // by the sessions that have ended
@@ -27,9 +27,9 @@ type state struct {
 // walked in milliseconds, in which the server may well be all ours.
 const dutyStretch = 5 * time.Second
 
-func newState(node Node, p *policy.Policy, sampled int) *state {
-	st := &state{known: node.ID(), dutySince: time.Now()}
-	st.now.BigKeys = &bigkeys.View{}
+func newState(node Node, p *policy.Policy, sampled int, view *bigkeys.View) *nodeState {
+	st := &nodeState{known: node.ID(), dutySince: time.Now()}
+	st.now.BigKeys = view
 	st.now.Status = snapshot.Status{
 		Node:        node.ID(),
 		Info:        snapshot.ServerInfo{Address: node.Address()},
@@ -41,29 +41,29 @@ func newState(node Node, p *policy.Policy, sampled int) *state {
 	return st
 }
 
-func (st *state) get() snapshot.NodeState {
+func (st *nodeState) get() snapshot.NodeState {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	return st.now
 }
 
-func (st *state) id() keyspace.NodeID { return st.get().Status.Node }
+func (st *nodeState) id() keyspace.NodeID { return st.get().Status.Node }
 
-func (st *state) update(change func(*snapshot.Status)) {
+func (st *nodeState) update(change func(*snapshot.Status)) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	change(&st.now.Status)
 }
 
 // begin starts a cycle.
-func (st *state) begin(at time.Time) {
+func (st *nodeState) begin(at time.Time) {
 	st.update(func(s *snapshot.Status) {
 		s.Scanning, s.Progress, s.CycleStarted = true, 0, at
 	})
 }
 
 // contacted takes over what INFO told. While it is denied, the last values go.
-func (st *state) contacted(info *Info, session Session, busy time.Duration) {
+func (st *nodeState) contacted(info *Info, session Session, busy time.Duration) {
 	st.update(func(s *snapshot.Status) {
 		s.Up, s.LastFault = true, nil
 		s.Info = info.ServerInfo
@@ -76,7 +76,7 @@ func (st *state) contacted(info *Info, session Session, busy time.Duration) {
 }
 
 // count takes over what a session sent and learnt. mu must be held.
-func (st *state) count(s *snapshot.Status, session Session) {
+func (st *nodeState) count(s *snapshot.Status, session Session) {
 	for i, n := range session.Sent() {
 		s.Commands[i] = st.sent[i] + n
 	}
@@ -88,7 +88,7 @@ func (st *state) count(s *snapshot.Status, session Session) {
 }
 
 // endSession keeps the counts of a session that is closed.
-func (st *state) endSession(session Session) {
+func (st *nodeState) endSession(session Session) {
 	st.update(func(s *snapshot.Status) {
 		st.count(s, session)
 		st.sent = s.Commands
@@ -96,7 +96,7 @@ func (st *state) endSession(session Session) {
 }
 
 // page counts the names that a page brought.
-func (st *state) page(c *cycle, names int) {
+func (st *nodeState) page(c *cycle, names int) {
 	st.update(func(s *snapshot.Status) {
 		s.Keys += uint64(names)
 		if c.total > 0 {
@@ -107,7 +107,7 @@ func (st *state) page(c *cycle, names int) {
 }
 
 // effort updates what the scan costs. mu must be held.
-func (st *state) effort(s *snapshot.Status, session Session, busy time.Duration) {
+func (st *nodeState) effort(s *snapshot.Status, session Session, busy time.Duration) {
 	s.Busy = busy
 	if now := time.Now(); now.Sub(st.dutySince) >= dutyStretch {
 		s.Duty = float64(busy-st.dutyBusy) / float64(now.Sub(st.dutySince))
@@ -116,7 +116,7 @@ func (st *state) effort(s *snapshot.Status, session Session, busy time.Duration)
 	st.count(s, session)
 }
 
-func (st *state) problems(n *[fault.NumKeyProblems]uint64) {
+func (st *nodeState) problems(n *[fault.NumKeyProblems]uint64) {
 	st.update(func(s *snapshot.Status) {
 		for i := range n {
 			s.KeyErrors[i] += n[i]
@@ -125,7 +125,7 @@ func (st *state) problems(n *[fault.NumKeyProblems]uint64) {
 }
 
 // busy counts a page that has to wait for a script.
-func (st *state) busy(err error) {
+func (st *nodeState) busy(err error) {
 	st.update(func(s *snapshot.Status) {
 		s.KeyErrors[fault.PageBusy]++
 		s.Up, s.LastFault, s.LastFaultAt = true, err, time.Now()
@@ -133,7 +133,7 @@ func (st *state) busy(err error) {
 }
 
 // lost notes that a contact between two cycles failed.
-func (st *state) lost(err error) {
+func (st *nodeState) lost(err error) {
 	st.update(func(s *snapshot.Status) {
 		s.Up, s.Duty = fault.ReasonOf(err).Answered(), 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
@@ -141,7 +141,7 @@ func (st *state) lost(err error) {
 }
 
 // aborted ends a cycle that failed.
-func (st *state) aborted(reason fault.Reason, err error) {
+func (st *nodeState) aborted(reason fault.Reason, err error) {
 	st.update(func(s *snapshot.Status) {
 		s.Scanning, s.Progress = false, 0
 		s.Cycles[snapshot.Aborted]++
@@ -152,7 +152,7 @@ func (st *state) aborted(reason fault.Reason, err error) {
 }
 
 // publish ends a cycle with its results.
-func (st *state) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) {
+func (st *nodeState) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) {
 	result := snapshot.Complete
 	if len(snap.Suspect) > 0 {
 		result = snapshot.Suspect

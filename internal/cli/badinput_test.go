@@ -84,6 +84,7 @@ func TestBadValue(t *testing.T) {
 		{"scan.max-keys-per-second", "-1", "not within", nil},
 		{"scan.max-keys-per-second", "NaN", "not within", nil},
 		{"scan.max-keys-per-second", "Inf", "not within", nil},
+		{"state.file", "/dev/null", "no regular file", nil},
 		{"scan.sample", "3", "none of 1, 2, 4, 8 and 16", nil},
 		{"scan.detail", "17", "neither auto nor", nil},
 		{"scan.detail", "some", "neither auto nor", nil},

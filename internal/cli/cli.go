@@ -84,6 +84,8 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 
+	app.Flag("state.file", "File that carries over a restart which big keys are known, so that old ones are not called new; written after each cycle.").StringVar(&f.scan.StateFile)
+
 	f.web = kingpinflag.AddFlags(app, defaultPort)
 	app.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.telemetry)
 	app.Flag("log.level", "debug, info, warn or error.").Default("info").EnumVar(&f.log.Level, "debug", "info", "warn", "error")

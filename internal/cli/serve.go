@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-kit/log"
 	"github.com/go-kit/log/level"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -21,8 +22,10 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"redis_keyhealth_exporter/collector"
+	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/gokitslog"
 	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/state"
 	"redis_keyhealth_exporter/internal/topology"
 	"redis_keyhealth_exporter/internal/web"
 	"redis_keyhealth_exporter/scanner"
@@ -50,6 +53,10 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	}
 	logger, undecorated := newLoggers(f.log, stderr)
 	topology.RouteLogs(logger)
+	remembered, err := remembered(f.scan.StateFile, redis.Target, logger)
+	if err != nil {
+		return err
+	}
 	supervisor := scanner.NewSupervisor([]scanner.Node{topology.Standalone(redis)}, scanner.Options{
 		Policy:           rules,
 		Interval:         f.scan.Interval,
@@ -59,6 +66,8 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		Sample:           f.scan.Sample,
 		Detail:           f.scan.DetailRatio(),
 		TopKeys:          f.scan.TopKeys,
+		StateFile:        f.scan.StateFile,
+		Remembered:       remembered,
 		Logger:           logger,
 	})
 	registry := prometheus.NewRegistry()
@@ -91,6 +100,24 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		supervisor.Run(ctx)
 		level.Info(logger).Log("msg", "shutting down")
 	})
+}
+
+// remembered loads the state file. One that is corrupt is no reason to end: the
+// scan begins with a new baseline, as without a file.
+func remembered(path, target string, logger log.Logger) (*bigkeys.State, error) {
+	if path == "" {
+		return nil, nil
+	}
+	s, err := state.Load(path, target)
+	switch {
+	case errors.Is(err, state.ErrCorrupt):
+		level.Warn(logger).Log("msg", "what is remembered of big keys is lost, the first cycle is a new baseline", "err", err)
+	case err != nil:
+		return nil, fmt.Errorf("--state.file: %w", err)
+	case s != nil:
+		return s.BigKeys, nil
+	}
+	return nil, nil
 }
 
 // run owns the program's goroutines: the web server and the scan. Whichever

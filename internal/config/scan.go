@@ -15,6 +15,7 @@ type Scan struct {
 	Sample           int
 	Detail           string // auto, or a number
 	TopKeys          int
+	StateFile        string
 	MaxSeries        int
 }
 

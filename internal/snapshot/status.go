@@ -45,6 +45,8 @@ type Status struct {
 	KeyErrors [fault.NumKeyProblems]uint64
 	Busy      time.Duration // server time spent on us
 
+	StateErrors uint64 // failed writes of the state file
+
 	Scanning       bool
 	Progress       float64 // of the running cycle, 0..1
 	CycleStarted   time.Time

@@ -1,0 +1,107 @@
+// Package state carries what the scan remembers over a restart of the exporter.
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"redis_keyhealth_exporter/internal/bigkeys"
+)
+
+const (
+	// magic begins the file; another version of the format is another magic.
+	magic = "redis_keyhealth_exporter state 1\n"
+
+	// maxBytes bounds a file: 100,000 keys take a tenth of it.
+	maxBytes = 128 << 20
+)
+
+// ErrCorrupt is a file that is none of ours, or not whole.
+var ErrCorrupt = errors.New("the state file is corrupt or not of this program's")
+
+// State is the content of the file.
+type State struct {
+	Target  string
+	BigKeys *bigkeys.State
+}
+
+// Save replaces the file at once or not at all: whoever reads it meanwhile, or
+// after a crash, finds the old one or the new one, whole. Only its owner may
+// read it: names of keys are in it.
+func Save(path string, s *State) (err error) {
+	var content bytes.Buffer
+	if err := gob.NewEncoder(&content).Encode(s); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(file.Name())
+		}
+	}()
+	sum := sha256.Sum256(content.Bytes())
+	_, err = io.Copy(file, io.MultiReader(bytes.NewBufferString(magic), bytes.NewReader(sum[:]), &content))
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), path)
+}
+
+// Load reads the file; nil = there is none. A file that is ErrCorrupt, or of
+// another target, is set aside under the name of path and ".corrupt", and the
+// error says so.
+func Load(path, target string) (*State, error) {
+	content, err := read(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	s, err := decode(content)
+	if err == nil && s.Target != target {
+		err = fmt.Errorf("%w: it is of target %q", ErrCorrupt, s.Target)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w, set aside as .corrupt", path, err), os.Rename(path, path+".corrupt"))
+	}
+	return s, nil
+}
+
+func read(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > maxBytes {
+		return nil, fmt.Errorf("%s: is no regular file of at most %d bytes", path, maxBytes)
+	}
+	return os.ReadFile(path)
+}
+
+// decode believes nothing before the checksum holds: gob may allocate what a
+// flipped length asks for.
+func decode(content []byte) (*State, error) {
+	rest, ours := bytes.CutPrefix(content, []byte(magic))
+	if !ours || len(rest) < sha256.Size {
+		return nil, ErrCorrupt
+	}
+	if sum := sha256.Sum256(rest[sha256.Size:]); !bytes.Equal(sum[:], rest[:sha256.Size]) {
+		return nil, ErrCorrupt
+	}
+	s := &State{}
+	if err := gob.NewDecoder(bytes.NewReader(rest[sha256.Size:])).Decode(s); err != nil || s.BigKeys == nil {
+		return nil, ErrCorrupt
+	}
+	return s, nil
+}
