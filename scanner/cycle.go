@@ -51,7 +51,7 @@ func (c *cycle) run(ctx context.Context) error {
 	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
 	c.finds = c.tracker.Begin(c.sample.class, c.sample.k)
 	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, previous, c.started)
-	c.page = &Page{Count: c.opts.Count}
+	c.page = &Page{Count: c.pace.firstCount(c.opts.Count)}
 	for _, db := range first.DBs {
 		if err := c.patiently(ctx, func() error { return c.session.Select(ctx, db.DB) }); err != nil {
 			return err
@@ -160,9 +160,12 @@ func (c *cycle) inspect(ctx context.Context, db snapshot.DBInfo) error {
 			return p.RoundTrips, err
 		})
 	})
-	p.Count = c.pace.pageCount(spent.took, spent.trips, c.opts.Count)
 	if err == nil {
+		p.Count = c.pace.pageCount(spent.took, spent.trips, c.opts.Count)
 		err = c.inspectCandidates(ctx, db, &spent)
+	}
+	if err != nil && fault.ReasonOf(err) == fault.Timeout {
+		c.pace.tooMuch(c.opts.Count)
 	}
 	// The first page brings names only, the last one inspects keys only.
 	c.pace.charge(spent.took, spent.trips, max(len(p.Keys), len(p.Next)), spent.commands)

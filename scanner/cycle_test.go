@@ -276,6 +276,36 @@ func TestEndlessScan(t *testing.T) {
 	}
 }
 
+// TestTimeoutHalvesCount: after a page that timed out, the next cycle asks for
+// less.
+func TestTimeoutHalvesCount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		node := newFake(small(1000)...)
+		var counts []int
+		node.onPage = func(_ context.Context, n int, p *Page) error {
+			counts = append(counts, p.Count)
+			if n <= 5 {
+				return fault.Newf(fault.Timeout, "i/o timeout")
+			}
+			return nil
+		}
+		s := New(node, opts)
+		defer s.closeSession()
+		for range 5 {
+			if err := s.RunCycle(t.Context()); fault.ReasonOf(err) != fault.Timeout {
+				t.Fatal(err)
+			}
+		}
+		if err := s.RunCycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := []int{100, 50, 25, 12, minCount, minCount}; !slices.Equal(counts[:6], want) {
+			t.Errorf("COUNT was %v, want %v", counts[:6], want)
+		}
+	})
+}
+
 // TestSmallKeyspaceDrifts: in a small keyspace a handful of writes is more than
 // 10 %.
 func TestSmallKeyspaceDrifts(t *testing.T) {

@@ -160,15 +160,26 @@ func corrected(executing, usual time.Duration) time.Duration {
 	return min(max(executing+overhead, usual/2), maxCorrection*usual)
 }
 
-// pageCount is how many names the next page asks for, given how long the last
-// one took.
-func (p *pacer) pageCount(took time.Duration, roundTrips, limit int) int {
+// firstCount is how many names the first page of a cycle asks for.
+func (p *pacer) firstCount(limit int) int {
 	if p.count == 0 || p.count > limit {
 		p.count = limit
 	}
+	return p.count
+}
+
+// tooMuch takes it that the last page was more than the server bears.
+func (p *pacer) tooMuch(limit int) {
+	p.count, p.calm = max(p.firstCount(limit)/2, min(minCount, limit)), 0
+}
+
+// pageCount is how many names the next page asks for, given how long the last
+// one took.
+func (p *pacer) pageCount(took time.Duration, roundTrips, limit int) int {
+	p.firstCount(limit)
 	switch took -= time.Duration(roundTrips) * p.leastPing; {
 	case took > slowPage:
-		p.count, p.calm = max(p.count/2, min(minCount, limit)), 0
+		p.tooMuch(limit)
 	case took > slowPage/4+2*p.jitter:
 		p.calm = 0
 	default:
