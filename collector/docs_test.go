@@ -48,8 +48,8 @@ digits of the SHA-256 of the name. No two names share a label.
 **0 and absent.** Results come from complete cycles only: before the first one there are none. A rule that could not be judged
 has ` + "`rule_evaluated`" + ` 0 and no ` + "`rule_violations`" + `; where a command is denied, what needs it is absent. A 0 was counted.
 
-**Suspect.** A cycle during which the keyspace was flushed, or that saw over 10 % more or fewer names than the server counts keys
-(beyond what expired), is published with ` + "`snapshot_suspect`" + ` 1 and raises no event.
+**Suspect.** A cycle during which the keyspace was flushed, or that saw over 10 %, and over 100, more or fewer names than the server
+counts keys (beyond what expired or was evicted), is published with ` + "`snapshot_suspect`" + ` 1 and raises no event.
 
 **Exact or estimated.** With ` + "`--scan.sample=1`" + ` and ` + "`--scan.detail=1`" + ` every key is looked at in every cycle and all standard errors are 0. ` + "`--scan.detail=auto`" + `
 does that up to 131,071 keys a node; beyond, TYPE and PTTL are asked of a fixed sample of the keys and of every key that may be big, so that what needs them (keys

@@ -280,10 +280,12 @@ func (c *cycle) publish(last *Info) {
 	})
 	if len(suspect) == 0 {
 		c.tracker.Commit(c.finds, now)
-		c.remember()
 	}
 	c.class++
 	c.state.publish(c, s, c.tracker.View())
+	if len(suspect) == 0 {
+		c.remember() // behind the findings: a slow disk must not hold them up
+	}
 	c.report.completed(c.state.id(), s, c.session.Capabilities())
 }
 

@@ -114,7 +114,7 @@ func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, rules uint64, na
 		rule := bits.TrailingZeros64(rules)
 		b.examples[rule].offer(k)
 		switch {
-		case !b.sampled(rule), draw&Certain != 0:
+		case !sampled(b.policy.Rules()[rule]), draw&Certain != 0:
 			t.certain[rule]++
 		case draw&Detailed != 0:
 			t.detailed[rule]++
@@ -124,9 +124,7 @@ func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, rules uint64, na
 
 // sampled tells whether a rule's violations are estimated from the detailed
 // keys. Candidates' TTLs are known, too: counting them would favour big keys.
-func (b *Builder) sampled(rule int) bool {
-	return b.policy.Rules()[rule].Needs&keyspace.FactTTL != 0
-}
+func sampled(rule policy.Rule) bool { return rule.Needs&keyspace.FactTTL != 0 }
 
 func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
 	of := 1
@@ -251,8 +249,12 @@ func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
 	}
 	for name, t := range d.namespaces {
 		n := Namespace{Name: name}
-		for rule := range t.certain {
-			n.Violations = append(n.Violations, proportion(float64(t.detailed[rule]), detailed, rest).plus(float64(t.certain[rule])))
+		for i, rule := range p.Rules() {
+			counted := Estimate{}
+			if sampled(rule) {
+				counted = proportion(float64(t.detailed[i]), detailed, rest)
+			}
+			n.Violations = append(n.Violations, counted.plus(float64(t.certain[i])))
 		}
 		db.Namespaces = append(db.Namespaces, n)
 	}

@@ -152,6 +152,25 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
+// TestNoKeyOfTheSample: a database may be too small to have a key in the sample.
+// What needs no sample is known all the same, what needs one is not called 0.
+func TestNoKeyOfTheSample(t *testing.T) {
+	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
+	k := sizedKey("nocolon", 0)
+	k.Known = 0
+	b.Add(k, 0, now)
+	db := b.Finish(Outcome{Completed: now, Available: everything()}).DBs[0]
+	if v := db.Namespaces[0].Violations[ruleIndex(t, "name_format")]; !v.Known() || v.Value != 1 || v.Stderr != 0 {
+		t.Errorf("name_format: %+v", v)
+	}
+	if v := db.Namespaces[0].Violations[ruleIndex(t, "ttl_missing")]; v.Known() {
+		t.Errorf("ttl_missing: %+v", v)
+	}
+	if db.TTL != nil || db.Types[keyspace.String].Keys.Known() || db.Types[keyspace.String].Bytes != nil || db.Keys() != 1 {
+		t.Errorf("%v keys, TTL %v, strings %+v", db.Keys(), db.TTL, db.Types[keyspace.String])
+	}
+}
+
 func ruleIndex(t *testing.T, id string) int {
 	for i, r := range testPolicy(t).Rules() {
 		if r.ID == id {

@@ -110,9 +110,11 @@ func (s *session) greet(ctx context.Context) error {
 	b := s.batch()
 	name := b.add(ctx, keyspace.CmdSetName, clientName)
 	touch := b.add(ctx, keyspace.CmdNoTouch, "on")
-	err := b.exec(ctx)
-	if reason := fault.ReasonOf(err); err != nil && reason != fault.NotReady && reason != fault.Busy {
-		return err // of the others INFO, the next thing asked, tells more
+	if err := b.exec(ctx); err != nil {
+		if reason := fault.ReasonOf(err); reason != fault.NotReady && reason != fault.Busy {
+			return err
+		}
+		return nil // of these INFO, the next thing asked, tells more
 	}
 	_, _ = s.learn(keyspace.CmdSetName, name.Err())
 	_, _ = s.learn(keyspace.CmdNoTouch, touch.Err())

@@ -273,3 +273,29 @@ func TestCloseInterrupts(t *testing.T) {
 		t.Error("a closed node dials")
 	}
 }
+
+// TestGreetingWhileBusy: that a script blocks the server says nothing of what
+// the account may call.
+func TestGreetingWhileBusy(t *testing.T) {
+	server := testredis.Start(t, "--busy-reply-threshold", "20")
+	client, killer := server.Client(t), server.Client(t)
+	done := make(chan error, 1)
+	go func() { done <- client.Eval(t.Context(), "while true do end", nil).Err() }()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		if err := killer.Ping(t.Context()).Err(); err != nil && strings.HasPrefix(err.Error(), "BUSY") {
+			break
+		} else if time.Now().After(deadline) {
+			t.Fatalf("the server is not busy: %v", err)
+		}
+	}
+	s := open(t, config.RedisFlags{Addr: server.Addr()})
+	for _, cmd := range []keyspace.Command{keyspace.CmdSetName, keyspace.CmdNoTouch} {
+		if s.denied(cmd) {
+			t.Errorf("%s is denied", cmd)
+		}
+	}
+	if err := killer.ScriptKill(t.Context()).Err(); err != nil {
+		t.Error(err)
+	}
+	<-done
+}
