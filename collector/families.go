@@ -141,7 +141,7 @@ func sendCapabilities(n *snapshot.NodeState, o *out) {
 }
 
 func sendEvaluated(n *snapshot.NodeState, o *out) {
-	for i, r := range n.Status.Rules {
+	for i, r := range policy.Rules() {
 		o.send(boolean(n.Status.Evaluated[i]), r.ID)
 	}
 }

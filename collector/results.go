@@ -90,16 +90,17 @@ func sendNaming(db *snapshot.DB, o *out, label string) {
 func sendTTL(db *snapshot.DB, o *out, label string) { o.sendHistogram(db.TTL, label) }
 
 func eachViolation(value func(snapshot.Estimate) float64) func(*snapshot.NodeState, *out) {
+	rules := policy.Rules()
 	return func(n *snapshot.NodeState, o *out) {
 		if n.Snapshot == nil {
 			return
 		}
 		for _, db := range n.Snapshot.DBs {
-			if !o.view.shows(n, db.DB, len(n.Snapshot.Rules)) {
+			if !o.view.shows(n, db.DB, len(n.Snapshot.Evaluated)) {
 				continue
 			}
 			for _, ns := range db.Namespaces {
-				for i, rule := range n.Snapshot.Rules {
+				for i, rule := range rules {
 					if n.Snapshot.Evaluated[i] && ns.Violations[i].Known() {
 						o.send(value(ns.Violations[i]), keyspace.DBLabel(db.DB), rule.ID, rule.Level.String(), ns.Name)
 					}

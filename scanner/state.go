@@ -34,7 +34,6 @@ func newState(node Node, p *policy.Policy, sampled int, view *bigkeys.View) *nod
 		Node:        node.ID(),
 		Info:        snapshot.ServerInfo{Address: node.Address()},
 		Evaluated:   make([]bool, len(p.Rules())),
-		Rules:       p.Rules(),
 		SampleRatio: 1 / float64(sampled),
 		DetailRatio: 1,
 	}

@@ -29,6 +29,11 @@ type Key struct {
 	Bytes  int64         // MEMORY USAGE; needs FactBytes
 	Length int64         // elements, of a string its bytes; needs FactLength
 	TTL    time.Duration // remaining lifetime, or NoTTL; needs FactTTL
+
+	Encoding  Encoding      // needs FactEncoding
+	Idle      time.Duration // since the last access; needs FactIdle
+	Frequency uint8         // LFU counter; needs FactFrequency
+	Head      byte          // first byte of a string's value, 0 of an empty one; needs FactHead
 }
 
 // NoTTL is the TTL of a key that never expires.
@@ -53,6 +58,12 @@ const (
 	FactType                     // TYPE
 	FactTTL                      // PTTL
 	FactLength                   // STRLEN, LLEN, HLEN, SCARD, ZCARD, XLEN
+
+	// Those of the fixed detail sample and of candidates.
+	FactEncoding  // OBJECT ENCODING
+	FactIdle      // OBJECT IDLETIME, of a primary that does not count LFU
+	FactFrequency // OBJECT FREQ, of a primary that counts LFU
+	FactHead      // GETRANGE key 0 0: only where json_string asks for it
 )
 
 // Available tells, of each type, which facts can be had: a command may be

@@ -216,7 +216,6 @@ func (b *Builder) Finish(o Outcome) *Snapshot {
 		Completed: o.Completed,
 		Suspect:   o.Suspect,
 		Coverage:  o.Coverage,
-		Rules:     b.policy.Rules(),
 		Evaluated: b.policy.Evaluated(o.Available),
 	}
 	for _, db := range b.dbs {

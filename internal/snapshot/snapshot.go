@@ -22,10 +22,9 @@ type Snapshot struct {
 	Started, Completed time.Time
 	Suspect            []string // why its figures are doubtful; empty = they are not
 	Coverage           float64  // names seen ÷ DBSIZE
-	Rules              []policy.Rule
-	Evaluated          []bool // by rule: it was judged in this cycle
-	DBs                []DB   // those that hold keys, ascending
-	TopBytes           []Top  // largest first, over all dbs and types
+	Evaluated          []bool   // by row of policy.Rules: it was judged in this cycle
+	DBs                []DB     // those that hold keys, ascending
+	TopBytes           []Top    // largest first, over all dbs and types
 	TopElements        []Top
 	Examples           [][]Example // by rule: some of the keys that break it, largest first
 }

@@ -223,7 +223,7 @@ func TestBuilder(t *testing.T) {
 	violations := map[string]float64{}
 	for i, v := range db.Namespaces[0].Violations {
 		if v.Value > 0 {
-			violations[s.Rules[i].ID] = v.Value
+			violations[policy.Rules()[i].ID] = v.Value
 		}
 	}
 	if want := map[string]float64{"ttl_missing": 1, "name_format": 1}; !reflect.DeepEqual(violations, want) {

@@ -5,7 +5,6 @@ import (
 
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
-	"redis_keyhealth_exporter/internal/policy"
 )
 
 // CycleResult is how a cycle ended: the label `result` of scan_cycles_total.
@@ -58,8 +57,7 @@ type Status struct {
 	DetailRatio    float64       // share of the keys whose type and TTL are asked for
 
 	Capabilities [keyspace.NumCommands]Capability
-	Evaluated    []bool // by rule; replaced, never changed
-	Rules        []policy.Rule
+	Evaluated    []bool // by row of policy.Rules; replaced, never changed
 
 	LastFault   error // why the last cycle or contact failed; nil after a success
 	LastFaultAt time.Time

@@ -234,7 +234,7 @@ func (report *NodeReport) addInfo(info *snapshot.ServerInfo) {
 
 func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 	report.Suspect = s.Suspect
-	violations := make([]float64, len(s.Rules))
+	violations := make([]float64, len(s.Evaluated))
 	var broken, named uint64
 	for i := range s.DBs {
 		db := &s.DBs[i]
@@ -265,7 +265,7 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 	if named > 0 {
 		report.NamingRatio = float64(broken) / float64(named)
 	}
-	for i, rule := range s.Rules {
+	for i, rule := range policy.Rules() {
 		if !s.Evaluated[i] {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue

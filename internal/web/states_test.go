@@ -30,7 +30,6 @@ func shop() snapshot.NodeState {
 		Started:   now.Add(-19 * time.Minute),
 		Completed: now.Add(-4*time.Minute - 12*time.Second),
 		Coverage:  0.9991,
-		Rules:     rules,
 		Evaluated: make([]bool, len(rules)),
 		Examples:  make([][]snapshot.Example, len(rules)),
 		TopBytes: []snapshot.Top{
@@ -94,7 +93,7 @@ func shop() snapshot.NodeState {
 		},
 		Keys: 19_248_016, Scanning: true, Progress: 0.37, CycleStarted: now.Add(-time.Minute),
 		CycleCompleted: s.Completed, CycleDuration: 14*time.Minute + 48*time.Second,
-		Coverage: 0.9991, Duty: 0.0312, SampleRatio: 1, DetailRatio: 1, Rules: rules, Evaluated: s.Evaluated,
+		Coverage: 0.9991, Duty: 0.0312, SampleRatio: 1, DetailRatio: 1, Evaluated: s.Evaluated,
 	}
 	status.Capabilities[keyspace.CmdNoTouch] = snapshot.Denied
 	return snapshot.NodeState{
@@ -118,7 +117,7 @@ func idle() snapshot.NodeState {
 func fresh() snapshot.NodeState {
 	n := idle()
 	n.Status.Duty = 0
-	for i, rule := range n.Snapshot.Rules {
+	for i, rule := range policy.Rules() {
 		if rule.ID == "many_elements" {
 			n.Snapshot.DBs[0].Namespaces[0].Violations[i].Value = 1
 		}
@@ -167,7 +166,7 @@ func empty() snapshot.NodeState {
 	n.Status.Info.DBs = nil
 	n.Status.Info.Role, n.Status.Info.Address = "primary", n.Status.Node.Node
 	s := *n.Snapshot
-	s.DBs, s.TopBytes, s.TopElements, s.Examples = nil, nil, nil, make([][]snapshot.Example, len(s.Rules))
+	s.DBs, s.TopBytes, s.TopElements, s.Examples = nil, nil, nil, make([][]snapshot.Example, len(s.Evaluated))
 	n.Snapshot, n.BigKeys = &s, &bigkeys.View{}
 	return n
 }
