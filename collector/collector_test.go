@@ -76,8 +76,8 @@ func everything() keyspace.Available {
 // node is a state with findings made by the real builder and tracker.
 func node(t testing.TB, target string) snapshot.NodeState {
 	tracker := bigkeys.New()
-	tracker.Commit(tracker.Begin(0, 1), at.Add(-time.Hour))
-	finds := tracker.Begin(0, 1)
+	tracker.Commit(tracker.Begin(at, 0, 1), at.Add(-time.Hour))
+	finds := tracker.Begin(at, 0, 1)
 	b := snapshot.NewBuilder(rules(t), finds, 3, nil, at.Add(-time.Second))
 	add := func(db int, name string, typ keyspace.Type, size, length int64, ttl time.Duration) {
 		k := keyspace.Key{DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name), Type: typ, Bytes: size, Length: length, TTL: ttl}
@@ -189,7 +189,7 @@ func line(lines []string, i int) string {
 // TestNeverAHealthyZero: what was not judged has no series.
 func TestNeverAHealthyZero(t *testing.T) {
 	n := node(t, "x")
-	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(0, 1), 3, nil, at)
+	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(at, 0, 1), 3, nil, at)
 	k := keyspace.Key{Name: "a:1", NameBytes: 3, Known: keyspace.FactType, Type: keyspace.Hash}
 	b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
 	var denied keyspace.Available
@@ -219,10 +219,10 @@ func TestNeverAHealthyZero(t *testing.T) {
 func worst(t testing.TB, target string, dbs int) snapshot.NodeState {
 	const topKeys = 20
 	tracker := bigkeys.New()
-	tracker.Commit(tracker.Begin(0, 1), at)
+	tracker.Commit(tracker.Begin(at, 0, 1), at)
 	var last *snapshot.Snapshot
 	for cycle := range 2 {
-		finds := tracker.Begin(0, 1)
+		finds := tracker.Begin(at, 0, 1)
 		b := snapshot.NewBuilder(rules(t), finds, topKeys, last, at)
 		for db := range dbs {
 			for _, typ := range keyspace.Types() {
@@ -296,7 +296,7 @@ func TestMaxSeries(t *testing.T) {
 // those with most keys are shown, and what is not is counted.
 func TestManyDatabases(t *testing.T) {
 	const dbs, limit = 3000, 20_000
-	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(0, 1), 3, nil, at)
+	b := snapshot.NewBuilder(rules(t), bigkeys.New().Begin(at, 0, 1), 3, nil, at)
 	for db := range dbs {
 		for i := range 1 + db/2999 { // the last one has two
 			name := fmt.Sprint("k:", i)

@@ -71,6 +71,7 @@ func families() []family {
 		{groupScan, "topology_nodes", "Nodes by role.", gauge, perTarget, []string{"role"}, totals, sendTopology},
 
 		{groupSelf, "tracked_big_keys", "Big keys remembered, those that left within 48 h included.", gauge, perTarget, nil, totals, sendTracked},
+		{groupSelf, "watched_keys", "Big keys known by name, which are measured anew every --scan.watch-interval.", gauge, perTarget, nil, totals, sendWatched},
 		{groupSelf, "tracking_overflow", "1 = there are more big keys than can be remembered: newcomers raise no event.", gauge, perTarget, nil, totals, sendOverflow},
 		{groupSelf, "state_save_errors_total", "Failed writes of --state.file: a restart would begin with a new baseline.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return float64(s.StateErrors) })},
 		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, func(_ *snapshot.NodeState, o *out) { o.send(1, policy.DefaultNamespace, "") }},
@@ -164,5 +165,7 @@ func sendTopology(first *snapshot.NodeState, o *out) {
 }
 
 func sendTracked(n *snapshot.NodeState, o *out) { o.send(float64(n.BigKeys.Tracked)) }
+
+func sendWatched(n *snapshot.NodeState, o *out) { o.send(float64(n.BigKeys.Watched)) }
 
 func sendOverflow(n *snapshot.NodeState, o *out) { o.send(boolean(n.BigKeys.Overflow)) }

@@ -49,7 +49,7 @@ func (c *cycle) run(ctx context.Context) error {
 	c.total, _ = first.keys()
 	previous := c.state.get().Snapshot
 	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
-	c.finds = c.tracker.Begin(c.sample.class, c.sample.k)
+	c.finds = c.tracker.Begin(c.started, c.sample.class, c.sample.k)
 	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, previous, c.started)
 	c.page = &Page{Count: c.pace.firstCount(c.opts.Count)}
 	for _, db := range first.DBs {
@@ -242,29 +242,13 @@ func (c *cycle) judge(db snapshot.DBInfo) error {
 	return nil
 }
 
-// breathe sleeps when enough sleep is owed.
+// breathe sleeps when enough sleep is owed, and does what is due meanwhile.
 func (c *cycle) breathe(ctx context.Context) error {
 	due := c.pace.due()
-	if due == 0 && time.Since(c.contacted) < contactEvery {
+	if due == 0 && time.Since(c.contacted) < contactEvery && time.Now().Before(c.lookDue) {
 		return ctxFault(ctx)
 	}
 	return c.wait(ctx, due)
-}
-
-// cost is what some exchanges took.
-type cost struct {
-	took            time.Duration
-	trips, commands int
-}
-
-// measure adds an exchange to what was spent.
-func (c *cycle) measure(spent *cost, exchange func() (trips int, err error)) error {
-	before, start := total(c.session.Sent()), time.Now()
-	trips, err := exchange()
-	spent.took += time.Since(start)
-	spent.trips += trips
-	spent.commands += int(total(c.session.Sent()) - before)
-	return err
 }
 
 // publish makes the snapshot and hands it over, together with what it says of

@@ -23,6 +23,7 @@ type fakeNode struct {
 	dbs                         map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
 	info                        Info                     // DBs are derived from dbs
 	pageTime, infoTime, lenTime time.Duration            // how long a page, INFO and the lengths take
+	lookTime                    time.Duration            // how long an Inspect takes
 	rtt                         time.Duration
 
 	onOpen func(ctx context.Context, n int) error // n counts from 1
@@ -30,12 +31,13 @@ type fakeNode struct {
 	onInfo func(n int, info *Info) error
 	onPing func(ctx context.Context) error
 	onLens func(problems []fault.KeyProblem)
+	onLook func(problems []fault.KeyProblem) error // of Inspect
 
-	opens, pages, infos, pings int
-	open                       int      // sessions
-	cursors                    []uint64 // of the SCANs
-	closed                     chan struct{}
-	closeOnce                  sync.Once
+	opens, pages, infos, pings, looks int
+	open                              int      // sessions
+	cursors                           []uint64 // of the SCANs
+	closed                            chan struct{}
+	closeOnce                         sync.Once
 }
 
 func newFake(keys ...keyspace.Key) *fakeNode {
@@ -163,10 +165,39 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 	return nil
 }
 
-func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, _ []fault.KeyProblem) error {
-	for _, k := range keys {
-		k.Known |= facts
+func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
+	s.looks++
+	time.Sleep(s.lookTime)
+	if s.onLook != nil {
+		if err := s.onLook(problems); err != nil {
+			return err
+		}
+	}
+	for i, k := range keys {
 		s.sent[keyspace.CmdType]++
+		if problems[i] != fault.NoProblem {
+			continue
+		}
+		now := s.find(k)
+		if now == nil {
+			problems[i] = fault.Gone
+			continue
+		}
+		known := k.Known | facts
+		*k = *now
+		k.Known = known
+	}
+	return nil
+}
+
+// find is what a server would tell of a key now; nil = there is none.
+func (n *fakeNode) find(k *keyspace.Key) *keyspace.Key {
+	for _, page := range n.dbs[k.DB] {
+		for i := range page {
+			if page[i].Name == k.Name {
+				return &page[i]
+			}
+		}
 	}
 	return nil
 }

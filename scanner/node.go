@@ -34,11 +34,11 @@ type Session interface {
 	Select(ctx context.Context, db int) error
 	// Page inspects keys and fetches the names of the next page.
 	Page(ctx context.Context, p *Page) error
-	// Inspect fetches facts of a few keys, in place, and sets problems beside
-	// them.
-	Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error
-	// Lengths fetches the length of each key whose type is known, and sets
+	// Inspect fetches facts of some keys of one database, in place, and sets
 	// problems beside them.
+	Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error
+	// Lengths fetches the length of each key whose type is known, all of one
+	// database, and sets problems beside them.
 	Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error
 	// Sent counts the commands sent since Open.
 	Sent() [keyspace.NumCommands]uint64

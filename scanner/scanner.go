@@ -4,6 +4,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"math/rand/v2"
 	"time"
@@ -21,15 +22,16 @@ import (
 // Options are the settings of a scan.
 type Options struct {
 	Policy           *policy.Policy
-	Interval         time.Duration  // least time between the starts of two cycles
-	Count            int            // names per page
-	MaxDuty          float64        // share of one server core, above 0 and at most 1
-	MaxKeysPerSecond float64        // 0 = no limit
-	Sample           int            // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
-	Detail           int            // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
-	TopKeys          int            // length of a top list
-	StateFile        string         // "" = none; written after each coherent cycle
-	Remembered       *bigkeys.State // of the last run; nil = nothing
+	Interval         time.Duration // least time between the starts of two cycles
+	WatchInterval    time.Duration // between two looks at the watch list; 0 = 15 s
+	Count            int           // names per page
+	MaxDuty          float64       // share of one server core, above 0 and at most 1
+	MaxKeysPerSecond float64       // 0 = no limit
+	Sample           int           // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
+	Detail           int           // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
+	TopKeys          int           // length of a top list
+	StateFile        string        // "" = none; written after each coherent cycle
+	Remembered       *state.State  // of the last run; nil = nothing
 	Logger           log.Logger
 }
 
@@ -37,6 +39,8 @@ const (
 	// contactEvery is how often the server is asked for its state while a cycle
 	// sleeps or waits for the next one, so that `up` is never older than 15 s.
 	contactEvery = 10 * time.Second
+
+	defaultWatchInterval = 15 * time.Second
 
 	minBackoff = time.Second
 	maxBackoff = 15 * time.Second
@@ -65,20 +69,29 @@ type Scanner struct {
 	runID     string  // of the process behind the session; "" = not known yet
 	usage     *usage  // at the last contact of this session
 	contacted time.Time
+	lookDue   time.Time // at the watch list
+	saved     time.Time // the state file
 }
 
 // New makes a scanner of the node.
 func New(node Node, opts Options) *Scanner {
+	opts.WatchInterval = cmp.Or(opts.WatchInterval, defaultWatchInterval)
 	s := &Scanner{
 		node:    node,
 		opts:    opts,
 		tracker: bigkeys.New(),
 		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
+	var last *state.Node
 	if opts.Remembered != nil {
-		s.tracker = bigkeys.Restore(opts.Remembered)
+		s.tracker = bigkeys.Restore(opts.Remembered.BigKeys)
+		last = opts.Remembered.Node(node.Address())
 	}
 	s.state = newState(node, opts.Policy, max(opts.Sample, 1), s.tracker.View())
+	if last != nil {
+		s.class = last.Class
+		s.state.restore(last)
+	}
 	s.report = &reporter{logger: opts.Logger, logged: map[string]time.Time{}}
 	return s
 }
@@ -151,13 +164,14 @@ func (s *Scanner) open(ctx context.Context) error {
 	return nil
 }
 
-// remember writes what is remembered of big keys. That it cannot is a pity, no
-// more: the scan goes on.
+// remember writes the state file. That it cannot is a pity, no more: the scan
+// goes on.
 func (s *Scanner) remember() {
 	if s.opts.StateFile == "" {
 		return
 	}
-	err := state.Save(s.opts.StateFile, &state.State{Target: s.state.id().Target, BigKeys: s.tracker.State()})
+	s.saved = time.Now()
+	err := state.Save(s.opts.StateFile, s.state.remember(s.tracker, s.node.Address(), s.class))
 	if err != nil {
 		s.state.update(func(st *snapshot.Status) { st.StateErrors++ })
 		s.report.unsaved(s.state.id(), err)
@@ -251,6 +265,22 @@ func (s *Scanner) correctPace(info *Info) {
 	s.usage = now
 }
 
+// cost is what some exchanges took.
+type cost struct {
+	took            time.Duration
+	trips, commands int
+}
+
+// measure adds an exchange to what was spent.
+func (s *Scanner) measure(spent *cost, exchange func() (trips int, err error)) error {
+	before, start := total(s.session.Sent()), time.Now()
+	trips, err := exchange()
+	spent.took += time.Since(start)
+	spent.trips += trips
+	spent.commands += int(total(s.session.Sent()) - before)
+	return err
+}
+
 // look is a contact that waits for a script to end.
 func (s *Scanner) look(ctx context.Context) (info Info, err error) {
 	err = s.patiently(ctx, func() (err error) { info, err = s.contact(ctx); return err })
@@ -262,7 +292,7 @@ func (s *Scanner) look(ctx context.Context) (info Info, err error) {
 func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
 	until := time.Now().Add(d)
 	for {
-		nap := min(time.Until(until), time.Until(s.contacted.Add(contactEvery)))
+		nap := min(time.Until(until), time.Until(s.contacted.Add(contactEvery)), time.Until(s.lookDue))
 		start := time.Now()
 		if err := s.sleep(ctx, nap); err != nil {
 			return err
@@ -272,6 +302,9 @@ func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
 			if _, err := s.look(ctx); err != nil {
 				return err
 			}
+		}
+		if err := s.lookAtWatched(ctx); err != nil {
+			return err
 		}
 		if !time.Now().Before(until) {
 			return nil

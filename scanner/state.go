@@ -9,6 +9,7 @@ import (
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/internal/state"
 )
 
 // nodeState is what a scanner shows of itself. The scanner's goroutine writes it,
@@ -38,6 +39,30 @@ func newState(node Node, p *policy.Policy, sampled int, view *bigkeys.View) *nod
 		DetailRatio: 1,
 	}
 	return st
+}
+
+// restore shows what the last run found until this one has found something: as
+// old as it is, see scan_cycle_completed_timestamp_seconds.
+func (st *nodeState) restore(last *state.Node) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := &st.now.Status
+	s.Node = last.ID
+	s.CycleDuration = last.Duration
+	if snap := last.Snapshot; snap != nil {
+		st.now.Snapshot = snap
+		s.CycleCompleted, s.Coverage, s.Evaluated = snap.Completed, snap.Coverage, snap.Evaluated
+	}
+}
+
+// remember is the content of the state file.
+func (st *nodeState) remember(tracker *bigkeys.Tracker, address string, class int) *state.State {
+	now := st.get()
+	return &state.State{
+		Target:  now.Status.Node.Target,
+		BigKeys: tracker.State(),
+		Nodes:   []state.Node{{Address: address, ID: now.Status.Node, Class: class, Duration: now.Status.CycleDuration, Snapshot: now.Snapshot}},
+	}
 }
 
 func (st *nodeState) get() snapshot.NodeState {
@@ -148,6 +173,13 @@ func (st *nodeState) aborted(reason fault.Reason, err error) {
 		s.Up, s.Duty = reason.Answered(), 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
 	})
+}
+
+// looked takes over what a look at the watch list left.
+func (st *nodeState) looked(view *bigkeys.View) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.now.BigKeys = view
 }
 
 // publish ends a cycle with its results.

@@ -40,11 +40,14 @@ func TestRestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		opts.Remembered = saved.BigKeys
+		opts.Remembered = saved
 		second := New(node, opts)
 		defer second.closeSession()
 		if view := second.State().BigKeys; isNew(view) != 1 || len(view.Listed) != 1 || view.Listed[0].Label != "new:1" || view.Tracked != 2 {
 			t.Errorf("before its first cycle: %d new, %d tracked, listed %+v", isNew(view), view.Tracked, view.Listed)
+		}
+		if st := second.State(); st.Snapshot == nil || st.Snapshot.DBs[0].Named != 12 || !st.Status.CycleCompleted.Equal(first.State().Status.CycleCompleted) {
+			t.Errorf("what the last run found does not show: %+v", st.Snapshot)
 		}
 		if view := cycle(second); isNew(view) != 1 || len(view.Listed) != 1 {
 			t.Errorf("old keys are new: %d, listed %+v", isNew(view), view.Listed)

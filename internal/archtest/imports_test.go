@@ -33,7 +33,7 @@ var allowed = map[string][]string{
 	"collector":          {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"internal/topology":  {"internal/resp", "scanner", "internal/config", "internal/fault", "internal/keyspace", "internal/snapshot"},
 	"scanner":            {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot", "internal/state"},
-	"internal/state":     {"internal/bigkeys"},
+	"internal/state":     {"internal/bigkeys", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"internal/snapshot":  {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy"},
 	"internal/bigkeys":   {"internal/keyspace", "internal/policy"},
 	"internal/config":    {"internal/keyspace", "internal/policy"},

@@ -1,14 +1,18 @@
 package bigkeys
 
 import (
+	"strings"
+	"time"
+
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 )
 
-// Finds are the big keys of one cycle, each once. An aborted cycle's are just
-// dropped.
+// Finds are the big keys of one cycle, or of one look at the watch list, each
+// once. An aborted cycle's are just dropped.
 type Finds struct {
 	tracker *Tracker
+	started time.Time
 	class   int // that the cycle measures,
 	of      int // of so many
 	keys    map[ID]find
@@ -18,21 +22,21 @@ type Finds struct {
 }
 
 type find struct {
-	severity         policy.Severity
-	typ              keyspace.Type
-	bytes, elements  int64
-	label, namespace string // label "" = not kept
+	severity policy.Severity
+	typ      keyspace.Type
+	at       time.Duration // since the start
+	detail   detail        // its label is "" where nobody needs the name
 }
 
 // Begin starts the collection of a cycle that measures one hash class of so many.
-func (t *Tracker) Begin(class, of int) *Finds {
-	return &Finds{tracker: t, class: class, of: of, keys: map[ID]find{}}
+func (t *Tracker) Begin(started time.Time, class, of int) *Finds {
+	return &Finds{tracker: t, started: started, class: class, of: of, keys: map[ID]find{}}
 }
 
-// Add records a big key and tells whether it is the first time in this cycle:
+// Add records a big key, seen at now, and tells whether it is the first time in this cycle:
 // SCAN may return a name twice. A key beyond the capacity is refused, which
 // Commit reports, and counts as a first time. It does not keep the key.
-func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity) bool {
+func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity, now time.Time) bool {
 	id := ID{DB: k.DB, Hash: k.Hash}
 	if f.has(id) {
 		return false
@@ -45,13 +49,16 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity)
 		}
 		f.unknown++
 	}
-	found := find{severity: severity, typ: k.Type, bytes: k.Bytes, elements: -1}
+	found := find{severity: severity, typ: k.Type, at: now.Sub(f.started), detail: detail{bytes: k.Bytes, elements: -1}}
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
-		found.elements = k.Length
+		found.detail.elements = k.Length
 	}
-	if f.wantsName(id, e, severity) && f.named[severity] < maxNamed {
+	if (e == nil || e.detail == nil) && f.named[severity] < MaxWatched {
 		f.named[severity]++
-		found.label, found.namespace = k.Label(), namespace
+		found.detail.label, found.detail.namespace = k.Label(), namespace
+		if found.detail.tooLong = len(k.Name) > maxWatchedName; !found.detail.tooLong {
+			found.detail.name = strings.Clone(k.Name)
+		}
 	}
 	f.keys[id] = found
 	return true
@@ -68,15 +75,4 @@ func room(severity policy.Severity) int {
 		return Capacity
 	}
 	return warningShare
-}
-
-// wantsName tells whether Commit may have to list the key and has no name yet.
-func (f *Finds) wantsName(id ID, e *entry, severity policy.Severity) bool {
-	if e != nil && e.detail != nil {
-		return false
-	}
-	if e == nil {
-		return f.tracker.baselined[classOf(id)]
-	}
-	return severity > e.severity
 }

@@ -22,9 +22,10 @@ type KeyState struct {
 	Type     keyspace.Type
 	Stays    [policy.NumSeverities]Stay
 
-	Named            bool // the next four are known
-	Label, Namespace string
-	Bytes, Elements  int64
+	Label           string // "" = it is not on the watch list
+	Name, Namespace string
+	TooLong         bool // Name is not kept
+	Bytes, Elements int64
 }
 
 // Stay is the last stay of a key in a tier.
@@ -42,7 +43,7 @@ func (t *Tracker) State() *State {
 			k.Stays[i] = Stay{stay.entered, stay.left, stay.baseline}
 		}
 		if d := e.detail; d != nil {
-			k.Named, k.Label, k.Namespace, k.Bytes, k.Elements = true, d.label, d.namespace, d.bytes, d.elements
+			k.Name, k.TooLong, k.Label, k.Namespace, k.Bytes, k.Elements = d.name, d.tooLong, d.label, d.namespace, d.bytes, d.elements
 		}
 		s.Keys = append(s.Keys, k)
 	}
@@ -62,15 +63,12 @@ func Restore(s *State) *Tracker {
 		for i, stay := range k.Stays {
 			e.stays[i] = newStay(stay)
 		}
-		if k.Named && len(k.Label) <= keyspace.MaxLabelBytes {
-			e.detail = &detail{k.Label, k.Namespace, k.Bytes, k.Elements}
+		if k.Label != "" && len(k.Label) <= keyspace.MaxLabelBytes && len(k.Name) <= maxWatchedName {
+			e.detail = &detail{k.Name, k.TooLong, k.Label, k.Namespace, k.Bytes, k.Elements}
 		}
 		t.entries[k.ID] = e
 	}
-	t.view = &View{
-		New: s.New, Resolved: s.Resolved, Tracked: len(t.entries),
-		Overflow: s.Refused != [policy.NumSeverities]bool{}, Listed: t.list(),
-	}
+	t.show(View{New: s.New, Resolved: s.Resolved})
 	return t
 }
 

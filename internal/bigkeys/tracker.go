@@ -5,8 +5,6 @@
 package bigkeys
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
@@ -25,10 +23,12 @@ const (
 	// MaxListed is how many keys are listed by name.
 	MaxListed = 50
 
-	// maxNamed bounds, for each tier, the names that one cycle keeps, and
-	// maxDetails those that are kept over cycles.
-	maxNamed   = 500
-	maxDetails = 2 * maxNamed
+	// MaxWatched is how many keys are kept by name over cycles: the watch list.
+	// One cycle keeps at most as many of each tier.
+	MaxWatched = 1000
+	// maxWatchedName bounds the watch list's memory: a key with a longer name is
+	// listed by its label, but not watched.
+	maxWatchedName = 1024
 )
 
 // Classes is the finest division of keys into hash classes. A cycle measures one
@@ -66,6 +66,7 @@ type View struct {
 	Resolved Counts   // keys that left the tier they were in
 	Listed   []Listed // critical first, then the newest; at most MaxListed
 	Tracked  int      // keys that are remembered, those that just left included
+	Watched  int      // keys of the watch list
 	Overflow bool     // the last cycle found more keys than can be remembered
 }
 
@@ -81,9 +82,10 @@ type Tracker struct {
 // entry is what is remembered of a key.
 type entry struct {
 	severity policy.Severity // its tier now; Healthy = it left, see stays
+	watched  time.Time       // when the watch list last found it changed
 	typ      keyspace.Type
 	stays    [policy.NumSeverities]stay
-	detail   *detail // nil while nobody needs its name
+	detail   *detail // nil = it is not on the watch list
 }
 
 // stay is the last stay of a key in a tier.
@@ -93,8 +95,11 @@ type stay struct {
 }
 
 type detail struct {
+	name             string // raw bytes
+	tooLong          bool   // to be kept: it is not watched
 	label, namespace string
-	bytes, elements  int64
+	bytes            int64
+	elements         int64 // -1 = not known
 }
 
 // New makes an empty memory.
@@ -118,10 +123,13 @@ func (t *Tracker) View() *View { return t.view }
 func (t *Tracker) Commit(found *Finds, now time.Time) {
 	next := *t.view
 	for id, f := range found.keys {
+		if e := t.entries[id]; e != nil && e.watched.After(found.started.Add(f.at)) {
+			continue // what the watch list saw of it is newer
+		}
 		t.see(id, f, found.refused, now, &next)
 	}
 	for id, e := range t.entries {
-		if e.severity != policy.Healthy && !found.has(id) {
+		if e.severity != policy.Healthy && !found.has(id) && e.watched.Before(found.started) {
 			t.leave(e, policy.Healthy, now, &next)
 		}
 		if e.severity == policy.Healthy && e.forgotten(now) {
@@ -132,9 +140,14 @@ func (t *Tracker) Commit(found *Finds, now time.Time) {
 		t.baselined[class] = true
 	}
 	t.refused = found.refused
+	t.show(next)
+}
+
+// show makes the next view.
+func (t *Tracker) show(next View) {
 	next.Tracked = len(t.entries)
-	next.Overflow = found.refused != [policy.NumSeverities]bool{}
-	next.Listed = t.list()
+	next.Overflow = t.refused != [policy.NumSeverities]bool{}
+	next.Listed, next.Watched = t.list()
 	t.view = &next
 }
 
@@ -145,7 +158,9 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 		e = &entry{}
 		t.entries[id] = e
 	}
-	e.typ = f.typ
+	if f.severity != policy.Healthy {
+		e.typ = f.typ // else it counts as what it was
+	}
 	switch {
 	case f.severity < e.severity:
 		t.leave(e, f.severity, now, view)
@@ -154,11 +169,11 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 		quiet := !t.baselined[classOf(id)] || t.refused[f.severity] || refused[f.severity]
 		e.enter(f.severity, now, quiet, view)
 	}
-	if f.label != "" {
-		e.detail = &detail{label: f.label, namespace: f.namespace}
-	}
-	if e.detail != nil {
-		e.detail.bytes, e.detail.elements = f.bytes, f.elements
+	switch {
+	case f.detail.label != "":
+		e.detail = &f.detail
+	case e.detail != nil:
+		e.detail.bytes, e.detail.elements = f.detail.bytes, f.detail.elements
 	}
 }
 
@@ -199,47 +214,4 @@ func (e *entry) forgotten(now time.Time) bool {
 		}
 	}
 	return true
-}
-
-// list names the newest keys that are not baseline, critical first, and forgets
-// the names that are far from being listed.
-func (t *Tracker) list() []Listed {
-	type named struct {
-		id ID
-		*entry
-	}
-	var all []named
-	for id, e := range t.entries {
-		if e.detail == nil {
-			continue
-		}
-		if e.stays[e.severity].baseline {
-			e.detail = nil
-			continue
-		}
-		all = append(all, named{id, e})
-	}
-	slices.SortFunc(all, func(a, b named) int {
-		return cmp.Or(
-			cmp.Compare(b.severity, a.severity),
-			b.stays[b.severity].entered.Compare(a.stays[a.severity].entered),
-			cmp.Compare(b.detail.bytes, a.detail.bytes),
-			cmp.Compare(a.id.DB, b.id.DB),
-			cmp.Compare(a.detail.label, b.detail.label),
-		)
-	})
-	var listed []Listed
-	for i, e := range all {
-		switch {
-		case i < MaxListed:
-			listed = append(listed, Listed{
-				DB: e.id.DB, Label: e.detail.label, Namespace: e.detail.namespace,
-				Type: e.typ, Severity: e.severity, Since: e.stays[e.severity].entered,
-				Bytes: e.detail.bytes, Elements: e.detail.elements,
-			})
-		case i >= maxDetails:
-			e.detail = nil
-		}
-	}
-	return listed
 }

@@ -29,10 +29,10 @@ func bigKey(name string) *keyspace.Key {
 
 // commit makes one cycle that finds the keys.
 func commit(t *Tracker, at time.Time, found map[string]policy.Severity) *View {
-	finds := t.Begin(0, 1)
+	finds := t.Begin(at, 0, 1)
 	for name, severity := range found {
 		if severity != healthy {
-			finds.Add(bigKey(name), "ns", severity)
+			finds.Add(bigKey(name), "ns", severity, at)
 		}
 	}
 	t.Commit(finds, at)
@@ -125,11 +125,11 @@ func TestForgets(t *testing.T) {
 func TestSameNameInTwoDatabases(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, map[string]policy.Severity{"k": warning})
-	finds := tracker.Begin(0, 1)
-	finds.Add(bigKey("k"), "ns", warning)
+	finds := tracker.Begin(start, 0, 1)
+	finds.Add(bigKey("k"), "ns", warning, start)
 	other := bigKey("k")
 	other.DB = 1
-	finds.Add(other, "ns", warning)
+	finds.Add(other, "ns", warning, start)
 	tracker.Commit(finds, start.Add(time.Hour))
 	if view := tracker.View(); events(view) != [4]uint64{1} || view.Listed[0].DB != 1 {
 		t.Errorf("%v, %+v", events(view), view.Listed)
@@ -137,8 +137,8 @@ func TestSameNameInTwoDatabases(t *testing.T) {
 }
 
 func TestDuplicateOfOneCycle(t *testing.T) {
-	finds := New().Begin(0, 1)
-	if !finds.Add(bigKey("k"), "ns", warning) || finds.Add(bigKey("k"), "ns", warning) {
+	finds := New().Begin(start, 0, 1)
+	if !finds.Add(bigKey("k"), "ns", warning, start) || finds.Add(bigKey("k"), "ns", warning, start) {
 		t.Error("a key that SCAN returns twice counts twice")
 	}
 }
@@ -147,7 +147,7 @@ func TestDuplicateOfOneCycle(t *testing.T) {
 func TestDroppedCycle(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, nil)
-	tracker.Begin(0, 1).Add(bigKey("k"), "ns", warning)
+	tracker.Begin(start, 0, 1).Add(bigKey("k"), "ns", warning, start)
 	if view := commit(tracker, start.Add(time.Hour), nil); view.Tracked != 0 || events(view) != [4]uint64{} {
 		t.Errorf("%+v", view)
 	}
@@ -183,12 +183,12 @@ func TestListedOrder(t *testing.T) {
 // are remembered first, and it says so.
 func TestOverflow(t *testing.T) {
 	tracker := New()
-	finds := tracker.Begin(0, 1)
+	finds := tracker.Begin(start, 0, 1)
 	add := func(f *Finds, prefix string, n int, severity policy.Severity) {
 		for i := range n {
 			k := bigKey("")
 			k.Hash = keyspace.HashName(fmt.Sprint(prefix, i))
-			f.Add(k, "ns", severity)
+			f.Add(k, "ns", severity, start)
 		}
 	}
 	add(finds, "w", Capacity, warning)
@@ -199,12 +199,12 @@ func TestOverflow(t *testing.T) {
 		t.Fatalf("overflow %v, %d tracked, %v", view.Overflow, view.Tracked, events(view))
 	}
 	// Half of the warnings go: old ones that were refused get in, quietly.
-	finds = tracker.Begin(0, 1)
+	finds = tracker.Begin(start, 0, 1)
 	add(finds, "c", 12, critical)
 	for i := Capacity / 2; i < Capacity; i++ {
 		k := bigKey("")
 		k.Hash = keyspace.HashName(fmt.Sprint("w", i))
-		finds.Add(k, "ns", warning)
+		finds.Add(k, "ns", warning, start)
 	}
 	tracker.Commit(finds, start.Add(time.Hour))
 	if got := events(tracker.View()); got[0] != 0 || got[1] != 2 {
@@ -226,31 +226,31 @@ func TestViewIsImmutable(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded: a flood of new keys keeps a bounded number of names, each
-// a label and not the name.
+// TestNamesAreBounded: a flood of new keys keeps a bounded number of names, of
+// bounded length.
 func TestNamesAreBounded(t *testing.T) {
 	tracker := New()
 	commit(tracker, start, nil)
-	finds := tracker.Begin(0, 1)
-	for i := range 3 * maxNamed {
-		finds.Add(bigKey(strings.Repeat("x", 1000)+fmt.Sprint(i)), "ns", warning)
+	finds := tracker.Begin(start, 0, 1)
+	for i := range 3 * MaxWatched {
+		finds.Add(bigKey(strings.Repeat("x", maxWatchedName-2)+fmt.Sprint(i)), "ns", warning, start)
 	}
 	named := 0
 	for _, f := range finds.keys {
-		if f.label != "" {
+		if f.detail.label != "" {
 			named++
 		}
-		if len(f.label) > keyspace.MaxLabelBytes {
-			t.Fatalf("a label of %d bytes", len(f.label))
+		if len(f.detail.label) > keyspace.MaxLabelBytes || len(f.detail.name) > maxWatchedName {
+			t.Fatalf("a label of %d bytes, a name of %d", len(f.detail.label), len(f.detail.name))
 		}
 	}
-	if named != maxNamed {
+	if named != MaxWatched {
 		t.Errorf("%d names are kept", named)
 	}
 	for cycle := range 10 { // a flood in each
-		finds := tracker.Begin(0, 1)
-		for i := range 10 * maxNamed {
-			finds.Add(bigKey(fmt.Sprint("flood:", cycle, ":", i)), "ns", warning)
+		finds := tracker.Begin(start, 0, 1)
+		for i := range 10 * MaxWatched {
+			finds.Add(bigKey(fmt.Sprint("flood:", cycle, ":", i)), "ns", warning, start)
 		}
 		tracker.Commit(finds, start.Add(time.Duration(cycle)*time.Hour))
 	}
@@ -260,7 +260,7 @@ func TestNamesAreBounded(t *testing.T) {
 			details++
 		}
 	}
-	if details > maxDetails {
+	if details > MaxWatched {
 		t.Errorf("%d names are kept over cycles", details)
 	}
 }

@@ -76,6 +76,7 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("redis.tls-server-name", "Name that the server's certificate must carry; default: the host of --redis.addr.").StringVar(&f.redis.TLSServerName)
 
 	app.Flag("scan.interval", "Least time between the starts of two cycles; 0s = at once.").Default("1m").DurationVar(&f.scan.Interval)
+	app.Flag("scan.watch-interval", "Time between two looks at the big keys that are known by name, at most 1000: what becomes of them shows at once, however long a cycle takes. Within the budget of --scan.max-duty.").Default("15s").DurationVar(&f.scan.WatchInterval)
 	app.Flag("scan.count", "Names per page, 1 to 500.").Default("100").IntVar(&f.scan.Count)
 	app.Flag("scan.max-duty", "Share of one server core that the scan may take, above 0 and at most 1.").Default("0.05").Float64Var(&f.scan.MaxDuty)
 	app.Flag("scan.max-keys-per-second", "Names per second that the scan may walk; 0 = no limit.").Default("0").Float64Var(&f.scan.MaxKeysPerSecond)
@@ -84,7 +85,7 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 
-	app.Flag("state.file", "File that carries over a restart which big keys are known, so that old ones are not called new; written after each cycle.").StringVar(&f.scan.StateFile)
+	app.Flag("state.file", "File that carries over a restart what the last cycle found and which big keys are known, so that old ones are not called new; written after each cycle.").StringVar(&f.scan.StateFile)
 
 	f.web = kingpinflag.AddFlags(app, defaultPort)
 	app.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.telemetry)

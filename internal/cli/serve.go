@@ -22,7 +22,6 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"redis_keyhealth_exporter/collector"
-	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/gokitslog"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/state"
@@ -60,6 +59,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	supervisor := scanner.NewSupervisor([]scanner.Node{topology.Standalone(redis)}, scanner.Options{
 		Policy:           rules,
 		Interval:         f.scan.Interval,
+		WatchInterval:    f.scan.WatchInterval,
 		Count:            f.scan.Count,
 		MaxDuty:          f.scan.MaxDuty,
 		MaxKeysPerSecond: f.scan.MaxKeysPerSecond,
@@ -104,7 +104,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 
 // remembered loads the state file. One that is corrupt is no reason to end: the
 // scan begins with a new baseline, as without a file.
-func remembered(path, target string, logger log.Logger) (*bigkeys.State, error) {
+func remembered(path, target string, logger log.Logger) (*state.State, error) {
 	if path == "" {
 		return nil, nil
 	}
@@ -114,10 +114,8 @@ func remembered(path, target string, logger log.Logger) (*bigkeys.State, error) 
 		level.Warn(logger).Log("msg", "what is remembered of big keys is lost, the first cycle is a new baseline", "err", err)
 	case err != nil:
 		return nil, fmt.Errorf("--state.file: %w", err)
-	case s != nil:
-		return s.BigKeys, nil
 	}
-	return nil, nil
+	return s, nil
 }
 
 // run owns the program's goroutines: the web server and the scan. Whichever

@@ -9,6 +9,7 @@ import (
 // Scan are the --scan.*, --top.* and --metrics.* flags as given.
 type Scan struct {
 	Interval         time.Duration
+	WatchInterval    time.Duration
 	Count            int
 	MaxDuty          float64
 	MaxKeysPerSecond float64
@@ -24,6 +25,8 @@ func (s Scan) Validate() error {
 	switch {
 	case s.Interval < 0 || s.Interval > 7*24*time.Hour:
 		return fmt.Errorf("--scan.interval: %v is not within 0s and 168h", s.Interval)
+	case s.WatchInterval < time.Second || s.WatchInterval > time.Hour:
+		return fmt.Errorf("--scan.watch-interval: %v is not within 1s and 1h", s.WatchInterval)
 	case s.Count < 1 || s.Count > 500:
 		return fmt.Errorf("--scan.count: %d is not within 1 and 500", s.Count)
 	case !(s.MaxDuty > 0 && s.MaxDuty <= 1):

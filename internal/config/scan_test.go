@@ -21,6 +21,11 @@ func TestScanBounds(t *testing.T) {
 			[]float64{-1, float64(week + time.Microsecond), math.MinInt64},
 		},
 		{
+			"--scan.watch-interval", func(s *Scan, v float64) { s.WatchInterval = time.Duration(v) },
+			[]float64{float64(time.Second), float64(time.Hour)},
+			[]float64{0, float64(time.Second - 1), float64(time.Hour + time.Microsecond)},
+		},
+		{
 			"--scan.count", func(s *Scan, v float64) { s.Count = int(v) },
 			[]float64{1, 100, 500},
 			[]float64{0, 501, -1},
@@ -64,7 +69,7 @@ func TestScanBounds(t *testing.T) {
 }
 
 func defaults() Scan {
-	return Scan{Interval: time.Minute, Count: 100, MaxDuty: 0.05, Sample: 1, Detail: "auto", TopKeys: 20, MaxSeries: 20000}
+	return Scan{Interval: time.Minute, WatchInterval: 15 * time.Second, Count: 100, MaxDuty: 0.05, Sample: 1, Detail: "auto", TopKeys: 20, MaxSeries: 20000}
 }
 
 func TestScanSampling(t *testing.T) {

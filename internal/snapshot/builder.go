@@ -96,7 +96,7 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	if k.Has(keyspace.FactBytes) && draw&(Certain|Measured) != 0 {
 		b.addBytes(db, k, namespace, draw, now)
 	}
-	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big) {
+	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big, now) {
 		big := &db.of(k.Type).big[verdict.Big]
 		big.Keys++
 		big.Bytes += uint64(k.Bytes)

@@ -54,7 +54,7 @@ func pareto(seed uint64, n int) *population {
 // cycle is what a scan that measures one class of k and asks one of d finds, the
 // big keys known already.
 func (p *population) cycle(rules *policy.Policy, k, class, d, detail uint64) *DB {
-	b := NewBuilder(rules, bigkeys.New().Begin(int(class), int(k)), 0, nil, now)
+	b := NewBuilder(rules, bigkeys.New().Begin(time.Time{}, int(class), int(k)), 0, nil, now)
 	for i := range p.keys {
 		key := p.keys[i]
 		var draw Draw
@@ -155,7 +155,7 @@ func TestCoverage(t *testing.T) {
 // TestNoKeyOfTheSample: a database may be too small to have a key in the sample.
 // What needs no sample is known all the same, what needs one is not called 0.
 func TestNoKeyOfTheSample(t *testing.T) {
-	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
+	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now)
 	k := sizedKey("nocolon", 0)
 	k.Known = 0
 	b.Add(k, 0, now)

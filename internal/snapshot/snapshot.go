@@ -80,7 +80,7 @@ type Top struct {
 	Bytes     int64     // -1 = not known
 	Length    int64     // elements, of a string its bytes; -1 = not known
 	Expires   time.Time // to the second; zero = never
-	absent    int       // cycles in a row in which it was not seen
+	Absent    int       // cycles in a row in which it was not seen
 }
 
 // Example is a key that breaks a rule.

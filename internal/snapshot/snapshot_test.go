@@ -184,7 +184,7 @@ func TestExamples(t *testing.T) {
 }
 
 func TestBuilder(t *testing.T) {
-	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
+	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(now, 0, 1), 5, nil, now)
 	add := func(name string, change func(*keyspace.Key)) {
 		k := sizedKey(name, 100)
 		change(k)
@@ -234,7 +234,7 @@ func TestBuilder(t *testing.T) {
 // TestBuilderKeepsNoKey: the scanner reuses its keys and their memory.
 func TestBuilderKeepsNoKey(t *testing.T) {
 	build := func(reuse bool) *Snapshot {
-		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 5, nil, now)
+		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(now, 0, 1), 5, nil, now)
 		k := &keyspace.Key{}
 		for i := range 100 {
 			if !reuse {
@@ -271,7 +271,7 @@ func TestFullMeasure(t *testing.T) {
 
 // BenchmarkAdd is the cost of a healthy key, of which it must not allocate any.
 func BenchmarkAdd(b *testing.B) {
-	builder := NewBuilder(testPolicy(b), bigkeys.New().Begin(0, 1), 20, nil, now)
+	builder := NewBuilder(testPolicy(b), bigkeys.New().Begin(now, 0, 1), 20, nil, now)
 	k := sizedKey("order:invoice:00042", 100)
 	for i := range 1000 { // settles the top list
 		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), everyKey, now)
@@ -283,7 +283,7 @@ func BenchmarkAdd(b *testing.B) {
 }
 
 func TestAddDoesNotAllocate(t *testing.T) {
-	builder := NewBuilder(testPolicy(t), bigkeys.New().Begin(0, 1), 20, nil, now)
+	builder := NewBuilder(testPolicy(t), bigkeys.New().Begin(now, 0, 1), 20, nil, now)
 	for i := range 1000 {
 		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), everyKey, now)
 	}

@@ -101,7 +101,7 @@ func (r *ranking) finish(holdsKeys func(db int) bool) []Top {
 			continue
 		case !seen:
 			now = *old
-			if now.absent++; now.absent >= maxAbsent {
+			if now.Absent++; now.Absent >= maxAbsent {
 				continue
 			}
 		}

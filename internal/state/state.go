@@ -11,8 +11,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/prometheus/common/version"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 const (
@@ -30,6 +36,37 @@ var ErrCorrupt = errors.New("the state file is corrupt or not of this program's"
 type State struct {
 	Target  string
 	BigKeys *bigkeys.State
+	Program string // that wrote Nodes; another one does not read them
+	Nodes   []Node
+}
+
+// Node is what the last cycle of a node left.
+type Node struct {
+	Address  string // that is dialled
+	ID       keyspace.NodeID
+	Class    int           // of the next cycle, see --scan.sample
+	Duration time.Duration // of the last cycle
+	Snapshot *snapshot.Snapshot
+}
+
+// Node finds what is remembered of the node at an address; nil = nothing.
+func (s *State) Node(address string) *Node {
+	for i := range s.Nodes {
+		if s.Nodes[i].Address == address {
+			return &s.Nodes[i]
+		}
+	}
+	return nil
+}
+
+// program tells programs apart whose snapshots mean different things: a snapshot
+// refers to the rulebook by row.
+func program() string {
+	id := version.Version + " " + version.GetRevision()
+	for _, r := range policy.Rules() {
+		id += " " + r.ID
+	}
+	return id
 }
 
 // Save replaces the file at once or not at all: whoever reads it meanwhile, or
@@ -37,7 +74,9 @@ type State struct {
 // read it: names of keys are in it.
 func Save(path string, s *State) (err error) {
 	var content bytes.Buffer
-	if err := gob.NewEncoder(&content).Encode(s); err != nil {
+	stamped := *s
+	stamped.Program = program()
+	if err := gob.NewEncoder(&content).Encode(&stamped); err != nil {
 		return err
 	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*") // 0600
@@ -102,6 +141,9 @@ func decode(content []byte) (*State, error) {
 	s := &State{}
 	if err := gob.NewDecoder(bytes.NewReader(rest[sha256.Size:])).Decode(s); err != nil || s.BigKeys == nil {
 		return nil, ErrCorrupt
+	}
+	if s.Program != program() {
+		s.Nodes = nil
 	}
 	return s, nil
 }

@@ -1,26 +1,35 @@
 package state
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/gob"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 func example() *State {
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	tracker := bigkeys.New()
-	tracker.Commit(tracker.Begin(0, 1), at)
-	finds := tracker.Begin(0, 1)
-	finds.Add(&keyspace.Key{Name: "a:1", NameBytes: 3, Hash: keyspace.HashName("a:1"), Type: keyspace.Hash, Bytes: 1 << 30}, "default", policy.Critical)
+	tracker.Commit(tracker.Begin(at, 0, 1), at)
+	finds := tracker.Begin(at, 0, 1)
+	finds.Add(&keyspace.Key{Name: "a:1", NameBytes: 3, Hash: keyspace.HashName("a:1"), Type: keyspace.Hash, Bytes: 1 << 30}, "default", policy.Critical, at)
 	tracker.Commit(finds, at.Add(time.Hour))
-	return &State{Target: "orders", BigKeys: tracker.State()}
+	return &State{Target: "orders", BigKeys: tracker.State(), Program: program(), Nodes: []Node{{
+		Address: "10.0.0.1:6379", ID: keyspace.NodeID{Target: "orders", Node: "10.0.0.1:6379"}, Class: 3, Duration: time.Minute,
+		Snapshot: exampleSnapshot(at),
+	}}}
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -40,6 +49,45 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if left, _ := filepath.Glob(path + "?*"); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
+	}
+}
+
+// exampleSnapshot is what a cycle makes, of keys of each kind: a zero behind a
+// pointer must stay apart from none.
+func exampleSnapshot(at time.Time) *snapshot.Snapshot {
+	rules, err := policy.New(nil)
+	if err != nil {
+		panic(err)
+	}
+	b := snapshot.NewBuilder(rules, bigkeys.New().Begin(at, 0, 1), 5, nil, at)
+	for i, typ := range keyspace.Types() {
+		name := fmt.Sprint("key:", i)
+		b.Add(&keyspace.Key{
+			DB: i % 2, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name), Type: typ,
+			Known: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength,
+			Bytes: 1 << (2 * i), Length: int64(i), TTL: time.Duration(i) * time.Hour,
+		}, snapshot.Measured|snapshot.Detailed, at)
+	}
+	var available keyspace.Available
+	for i := range available {
+		available[i] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength
+	}
+	return b.Finish(snapshot.Outcome{Completed: at, Suspect: []string{"flushed"}, Coverage: 0.5, Available: available})
+}
+
+// TestOtherProgram: a snapshot of a program with another rulebook is not read,
+// what is known of big keys is.
+func TestOtherProgram(t *testing.T) {
+	var content bytes.Buffer
+	old := example()
+	old.Program = "0.0.1"
+	if err := gob.NewEncoder(&content).Encode(old); err != nil {
+		t.Fatal(err)
+	}
+	sum := sha256.Sum256(content.Bytes())
+	got, err := decode(slices.Concat([]byte(magic), sum[:], content.Bytes()))
+	if err != nil || got.Nodes != nil || !reflect.DeepEqual(got.BigKeys, old.BigKeys) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

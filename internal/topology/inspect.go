@@ -106,7 +106,13 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 }
 
 // Inspect fetches the same facts of each key.
-func (s *session) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
+func (s *session) Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.use(ctx, keys[0].DB); err != nil {
+		return err
+	}
 	s.wants = s.wants[:0]
 	for range keys {
 		s.wants = append(s.wants, facts)
@@ -234,7 +240,13 @@ func (r *replies) scan(p *scanner.Page) error {
 }
 
 // Lengths asks each key for its length, which its type must be known for.
-func (s *session) Lengths(_ context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
+func (s *session) Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	if err := s.use(ctx, keys[0].DB); err != nil {
+		return err
+	}
 	for len(keys) > 0 {
 		n := min(len(keys), maxPipelinedKeys)
 		if err := s.lengths(keys[:n], problems[:n]); err != nil {

@@ -1,0 +1,61 @@
+package integration
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/scanner"
+)
+
+// TestWatchList: between two cycles that are an hour apart, the end, the growth
+// and the shrinking of big keys show, in any database; and a big key that nobody
+// uses gets no younger by being watched.
+func TestWatchList(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	fields := []any{"HSET", "hash:1"}
+	for range 1500 {
+		fields = append(fields, len(fields), "v")
+	}
+	load(t, client, 0, []any{"SET", "string:1", strings.Repeat("v", 20_000)}, fields, []any{"SET", "unused:1", strings.Repeat("v", 20_000)})
+	load(t, client, 3, []any{"SET", "other:1", strings.Repeat("v", 20_000)}, []any{"SET", "other:2", "v"})
+
+	r := newRig(t, flagsOf(server.Addr()), func(o *scanner.Options) { o.Interval, o.WatchInterval = time.Hour, time.Second })
+	r.start()
+	eventually(t, "first cycle", func() bool { return r.status().Cycles[snapshot.Complete] == 1 })
+	age := func() time.Duration { return client.ObjectIdleTime(t.Context(), "unused:1").Val() }
+	eventually(t, "the unused key is 2 s old", func() bool { return age() >= 2*time.Second })
+	if got := r.metrics()["watched_keys{}"]; got != 4 {
+		t.Errorf("%v keys are watched", got)
+	}
+
+	load(t, client, 0, []any{"APPEND", "string:1", strings.Repeat("v", 6<<20)}, []any{"DEL", "hash:1"}, []any{"SADD", "hash:1", "a set now"})
+	load(t, client, 3, []any{"SET", "other:1", "small"}, []any{"APPEND", "other:2", strings.Repeat("v", 20_000)})
+	eventually(t, "what changed shows", func() bool {
+		got := r.metrics()
+		return got[label("new_big_keys_total", "key_type=string", "severity=critical")] == 1 &&
+			got[label("resolved_big_keys_total", "key_type=string", "severity=warning")] == 1 &&
+			got[label("resolved_big_keys_total", "key_type=hash", "severity=warning")] == 1
+	})
+	got := r.metrics()
+	if bytes := got[label("big_key_memory_bytes", "db=db0", "namespace=default", "key_type=string", "severity=critical", "key=string:1")]; bytes < 6<<20 || bytes > 16<<20 {
+		t.Errorf("the key that grew takes %v bytes", bytes)
+	}
+	if got["watched_keys{}"] != 2 || got[label("new_big_keys_total", "key_type=string", "severity=warning")] != 0 {
+		t.Errorf("%v keys are watched", got["watched_keys{}"])
+	}
+	load(t, client, 0, []any{"DEL", "string:1"})
+	eventually(t, "the end of the key shows", func() bool {
+		got := r.metrics()
+		return got[label("resolved_big_keys_total", "key_type=string", "severity=critical")] == 1 && got["watched_keys{}"] == 1
+	})
+	if n := r.status().Cycles[snapshot.Complete]; n != 1 {
+		t.Errorf("%d cycles: the scan may have seen all that", n)
+	}
+	if a := age(); a < 3*time.Second {
+		t.Errorf("the unused key looks used %v ago", a)
+	}
+}
