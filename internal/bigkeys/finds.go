@@ -18,10 +18,11 @@ type Finds struct {
 }
 
 type find struct {
-	severity         policy.Severity
-	typ              keyspace.Type
-	bytes, elements  int64
-	label, namespace string // label "" = not kept
+	severity        policy.Severity
+	typ             keyspace.Type
+	bytes, elements int64
+	namespace       string
+	label           string // "" = not kept
 }
 
 // Begin starts the collection of a cycle that measures one hash class of so many.
@@ -45,13 +46,13 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity)
 		}
 		f.unknown++
 	}
-	found := find{severity: severity, typ: k.Type, bytes: k.Bytes, elements: -1}
+	found := find{severity: severity, typ: k.Type, bytes: k.Bytes, elements: -1, namespace: namespace}
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
 		found.elements = k.Length
 	}
 	if f.wantsName(id, e, severity) && f.named[severity] < maxNamed {
 		f.named[severity]++
-		found.label, found.namespace = k.Label(), namespace
+		found.label = k.Label()
 	}
 	f.keys[id] = found
 	return true

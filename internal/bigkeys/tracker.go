@@ -155,10 +155,10 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 		e.enter(f.severity, now, quiet, view)
 	}
 	if f.label != "" {
-		e.detail = &detail{label: f.label, namespace: f.namespace}
+		e.detail = &detail{label: f.label}
 	}
 	if e.detail != nil {
-		e.detail.bytes, e.detail.elements = f.bytes, f.elements
+		e.detail.namespace, e.detail.bytes, e.detail.elements = f.namespace, f.bytes, f.elements
 	}
 }
 
