@@ -32,7 +32,7 @@ type states []snapshot.NodeState
 func (s states) States() []snapshot.NodeState { return s }
 
 func rules(t testing.TB) *policy.Policy {
-	p, err := policy.New(nil)
+	p, err := policy.New(policy.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

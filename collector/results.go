@@ -96,13 +96,13 @@ func eachViolation(value func(snapshot.Estimate) float64) func(*snapshot.NodeSta
 			return
 		}
 		for _, db := range n.Snapshot.DBs {
-			if !o.view.shows(n, db.DB, len(n.Snapshot.Evaluated)) {
+			if !o.view.shows(n, db.DB, len(db.Namespaces)*len(n.Snapshot.Evaluated)) {
 				continue
 			}
 			for _, ns := range db.Namespaces {
 				for i, rule := range rules {
 					if n.Snapshot.Evaluated[i] && ns.Violations[i].Known() {
-						o.send(value(ns.Violations[i]), keyspace.DBLabel(db.DB), rule.ID, rule.Level.String(), ns.Name)
+						o.send(value(ns.Violations[i]), keyspace.DBLabel(db.DB), rule.ID, ns.Levels[i].String(), ns.Name)
 					}
 				}
 			}

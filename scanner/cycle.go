@@ -9,6 +9,7 @@ import (
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -20,6 +21,7 @@ const maxDeniedKeys = 100
 // cycle is one walk over all databases of a node.
 type cycle struct {
 	*Scanner
+	policy  *policy.Policy // for all of the cycle
 	started time.Time
 	first   Info // at the cycle's start
 	total   int64
@@ -50,7 +52,7 @@ func (c *cycle) run(ctx context.Context) error {
 	previous := c.state.get().Snapshot
 	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
 	c.finds = c.tracker.Begin(c.started, c.sample.class, c.sample.k)
-	c.builder = snapshot.NewBuilder(c.opts.Policy, c.finds, c.opts.TopKeys, previous, c.started)
+	c.builder = snapshot.NewBuilder(c.policy, c.finds, c.opts.TopKeys, previous, c.started)
 	c.page = &Page{Count: c.pace.firstCount(c.opts.Count)}
 	for _, db := range first.DBs {
 		if err := c.patiently(ctx, func() error { return c.session.Select(ctx, db.DB) }); err != nil {
@@ -195,7 +197,7 @@ func (c *cycle) probe(ctx context.Context, spent *cost, lacks func(*keyspace.Key
 	c.candidates, c.index = c.candidates[:0], c.index[:0]
 	for i := range p.Keys {
 		k := &p.Keys[i]
-		if p.Problems[i] == fault.NoProblem && k.Has(keyspace.FactBytes) && k.Bytes >= c.opts.Policy.Floor(k.Type) && lacks(k) {
+		if p.Problems[i] == fault.NoProblem && k.Has(keyspace.FactBytes) && c.policy.Candidate(k) && lacks(k) {
 			c.candidates, c.index = append(c.candidates, k), append(c.index, i)
 		}
 	}

@@ -230,7 +230,7 @@ func (s *fakeSession) Close() {
 // testOptions never sleep for the load budget.
 func testOptions(t *testing.T) (Options, *logBuffer) {
 	t.Helper()
-	rules, err := policy.New(nil)
+	rules, err := policy.New(policy.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

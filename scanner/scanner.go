@@ -139,7 +139,7 @@ func (s *Scanner) Run(ctx context.Context) {
 // why it was aborted, leaves the last snapshot as it is and returns a
 // *fault.Error.
 func (s *Scanner) RunCycle(ctx context.Context) error {
-	c := &cycle{Scanner: s, started: time.Now()}
+	c := &cycle{Scanner: s, policy: s.opts.Policy, started: time.Now()}
 	err := c.run(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

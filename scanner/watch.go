@@ -121,8 +121,9 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 		if !k.Has(keyspace.FactType) {
 			continue
 		}
-		if severity := s.opts.Policy.Check(k).Big; severity != policy.Healthy {
-			finds.Add(k, s.opts.Policy.NamespaceOf(k), severity, time.Now())
+		rules := s.opts.Policy
+		if verdict := rules.Check(k); verdict.Big != policy.Healthy {
+			finds.Add(k, rules.Namespaces()[verdict.Namespace].Name, verdict.Big, time.Now())
 		} else {
 			finds.Left(bigkeys.ID{DB: k.DB, Hash: k.Hash}, time.Now())
 		}

@@ -49,13 +49,13 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity,
 		}
 		f.unknown++
 	}
-	found := find{severity: severity, typ: k.Type, at: now.Sub(f.started), detail: detail{bytes: k.Bytes, elements: -1}}
+	found := find{severity: severity, typ: k.Type, at: now.Sub(f.started), detail: detail{namespace: namespace, bytes: k.Bytes, elements: -1}}
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
 		found.detail.elements = k.Length
 	}
 	if (e == nil || e.detail == nil) && f.named[severity] < MaxWatched {
 		f.named[severity]++
-		found.detail.label, found.detail.namespace = k.Label(), namespace
+		found.detail.label = k.Label()
 		if found.detail.tooLong = len(k.Name) > maxWatchedName; !found.detail.tooLong {
 			found.detail.name = strings.Clone(k.Name)
 		}

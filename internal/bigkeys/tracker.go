@@ -173,7 +173,7 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 	case f.detail.label != "":
 		e.detail = &f.detail
 	case e.detail != nil:
-		e.detail.bytes, e.detail.elements = f.detail.bytes, f.detail.elements
+		e.detail.namespace, e.detail.bytes, e.detail.elements = f.detail.namespace, f.detail.bytes, f.detail.elements
 	}
 }
 

@@ -46,7 +46,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	if err := validateWeb(f); err != nil {
 		return err
 	}
-	rules, err := policy.New(nil)
+	rules, err := policy.New(policy.Spec{})
 	if err != nil {
 		return err
 	}

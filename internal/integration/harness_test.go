@@ -51,7 +51,7 @@ func newRig(t *testing.T, flags config.RedisFlags, change func(*scanner.Options)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rules, err := policy.New(nil)
+	rules, err := policy.New(policy.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -19,13 +20,14 @@ func TestDocs(t *testing.T) {
 	for _, r := range Rules() {
 		if r.Group != group {
 			group = r.Group
-			fmt.Fprintf(&b, "\n## %s\n\n| rule | a key breaks it by | critical | level | source |\n|---|---|---|---|---|\n", group)
+			fmt.Fprintf(&b, "\n## %s\n\n| rule | a key breaks it by | critical | level | options | source |\n|---|---|---|---|---|---|\n", group)
 		}
-		critical := r.Critical
-		if critical == "" {
-			critical = "–"
+		violated, critical := r.Words(r.Defaults())
+		options := make([]string, 0, len(r.Options))
+		for _, o := range r.Options {
+			options = append(options, "`"+o.Name+": "+o.Format(o.Default)+"`")
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", r.ID, r.Violated, critical, r.Level, r.Source)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", r.ID, violated, cmp.Or(critical, "–"), r.Level, cmp.Or(strings.Join(options, "<br>"), "–"), r.Source)
 	}
 	const path = "../../docs/rules.md"
 	if *update {

@@ -25,9 +25,13 @@ func (r *ManyElements) Check(k *keyspace.Key) Severity {
 
 // Floor is what that many of the smallest elements take.
 func (r *ManyElements) Floor(t keyspace.Type) int64 {
-	each := int64(minElementBytes)
+	return elementsFloor(t, min(r.Warning, r.Critical))
+}
+
+// elementsFloor is the least MEMORY USAGE of so many elements.
+func elementsFloor(t keyspace.Type, n int64) int64 {
 	if t == keyspace.Stream {
-		each = minStreamEntryBytes
+		return minStreamEntryBytes * n
 	}
-	return each * min(r.Warning, r.Critical)
+	return minElementBytes * n
 }

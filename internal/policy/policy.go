@@ -3,8 +3,12 @@
 package policy
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"redis_keyhealth_exporter/internal/keyspace"
 )
@@ -19,7 +23,18 @@ const (
 	Mandatory                // 强制, 必须, 禁止
 )
 
-func (l Level) String() string { return [...]string{"advisory", "recommended", "mandatory"}[l] }
+var levelNames = [...]string{"advisory", "recommended", "mandatory"}
+
+// LevelNames lists the levels for people.
+const LevelNames = "mandatory, recommended, advisory"
+
+func (l Level) String() string { return levelNames[l] }
+
+// ParseLevel reads what String writes.
+func ParseLevel(name string) (Level, bool) {
+	i := slices.Index(levelNames[:], name)
+	return Level(max(i, 0)), i >= 0
+}
 
 // Severity is the tier in which a key breaks a rule; rules without tiers know
 // Healthy and Warning alone.
@@ -40,6 +55,11 @@ func Severities() []Severity { return []Severity{Warning, Critical} }
 
 // Never is the floor of a rule that no number of bytes can break.
 const Never int64 = math.MaxInt64
+
+// CountedAbove is the number of elements above which a collection's length is
+// fetched whatever the limits: smaller ones share the first bucket of
+// key_elements.
+const CountedAbove = 1000
 
 // Checker judges a key by one rule. It is called for every key of a keyspace:
 // it must not allocate, nor keep the key. It is only called when the facts
@@ -67,16 +87,30 @@ const DefaultNamespace = "default"
 
 // Policy is an immutable set of configured rules.
 type Policy struct {
-	rules  []Rule // in the rulebook's order: a rule's index is its identity
-	checks []check
-	floors [keyspace.NumTypes]int64
+	rules      []Rule // in the rulebook's order: a rule's index is its identity
+	spec       Spec
+	namespaces []Namespace // the default one, then those of the spec in its order
+	matcher    matcher
+	least      [keyspace.NumTypes]int64 // of the floors of all namespaces
+	bigKeys    string
+}
+
+// Namespace is a set of keys that are judged alike.
+type Namespace struct {
+	Name, Owner string
+
+	settings []Settings // by rule
+	checks   []check
+	floors   [keyspace.NumTypes]int64 // that of Unknown is the least of all
 }
 
 // check is a rule that is configured.
 type check struct {
-	index int // of its row
-	needs keyspace.Facts
-	types typeSet
+	index  int // of its row
+	needs  keyspace.Facts
+	types  typeSet
+	big    bool // what breaks it is a big key
+	naming bool // what breaks it counts as badly named
 	Checker
 }
 
@@ -85,65 +119,174 @@ func (c *check) judges(t keyspace.Type) bool {
 	return c.needs&keyspace.FactType == 0 || c.types.has(t)
 }
 
-// New builds the policy of the rulebook's defaults. An entry of override
-// replaces the checker of the rule of that id.
-func New(override map[string]Checker) (*Policy, error) {
-	p := &Policy{rules: Rules()}
-	for t := range p.floors {
-		p.floors[t] = Never
+// New builds a policy. The zero Spec is the rulebook's defaults.
+func New(spec Spec) (*Policy, error) {
+	if err := checkWatch(spec.Watch); err != nil {
+		return nil, err
 	}
-	known := 0
-	for i, r := range p.rules {
-		checker := r.New()
-		if o, ok := override[r.ID]; ok {
-			checker, known = o, known+1
+	p := &Policy{rules: Rules(), spec: spec}
+	base := make([]Settings, len(p.rules))
+	for i := range p.rules {
+		r := &p.rules[i]
+		base[i] = Settings{Enabled: !r.OptIn, Level: r.Level, Values: r.Defaults()}
+	}
+	global, err := settings(p.rules, base, spec.Rules, false)
+	if err != nil {
+		return nil, err
+	}
+	p.add(NamespaceSpec{Name: DefaultNamespace}, global)
+	if len(spec.Namespaces) > MaxNamespaces {
+		return nil, wrong(spec.Namespaces[MaxNamespaces].Where, "a policy has at most %d namespaces", MaxNamespaces)
+	}
+	var entries []entry
+	taken, regexps := map[string]bool{}, 0
+	for i, n := range spec.Namespaces {
+		if err := n.check(taken); err != nil {
+			return nil, err
 		}
+		taken[n.Name] = true
+		for _, pattern := range n.Match {
+			e, err := newEntry(pattern.Text, n.DBs, i+1)
+			if err != nil {
+				return nil, wrong(pattern.Where, "match: %q: %w", pattern.Text, err)
+			}
+			if e.regexp != nil {
+				regexps++
+			}
+			if entries = append(entries, e); len(entries) > maxPatterns || regexps > maxRegexps {
+				return nil, wrong(pattern.Where, "match: a policy has at most %d patterns, %d of them regular expressions", maxPatterns, maxRegexps)
+			}
+		}
+		own, err := settings(p.rules, global, n.Rules, true)
+		if err != nil {
+			return nil, err
+		}
+		p.add(n, own)
+	}
+	p.matcher = newMatcher(entries)
+	p.bigKeys = p.fingerprint()
+	return p, nil
+}
+
+// add compiles a namespace.
+func (p *Policy) add(spec NamespaceSpec, settings []Settings) {
+	n := Namespace{Name: spec.Name, Owner: spec.Owner, settings: settings}
+	for t := range n.floors {
+		n.floors[t] = Never
+		if typ := keyspace.Type(t); typ.Collection() {
+			n.floors[t] = elementsFloor(typ, CountedAbove)
+		}
+	}
+	for i, r := range p.rules {
+		s := &settings[i]
+		if r.New == nil || !s.Judged() {
+			continue
+		}
+		checker := r.New(s.Values)
 		if o, ok := checker.(optionalChecker); ok && !o.Configured() {
 			continue
 		}
-		p.checks = append(p.checks, check{index: i, needs: r.Needs, types: r.Types, Checker: checker})
+		n.checks = append(n.checks, check{
+			index: i, needs: r.Needs, types: r.Types, Checker: checker,
+			big: r.Group == BigKeys, naming: r.Group == Names && s.Level >= Recommended,
+		})
 		if s, ok := checker.(sizeChecker); ok {
-			for t := range p.floors {
+			for t := range n.floors {
 				if typ := keyspace.Type(t); r.Types.has(typ) {
-					p.floors[t] = min(p.floors[t], s.Floor(typ))
+					n.floors[t] = min(n.floors[t], s.Floor(typ))
 				}
 			}
 		}
 	}
-	if known != len(override) {
-		return nil, fmt.Errorf("policy: %d of %d overridden rules are not in the rulebook", len(override)-known, len(override))
+	n.floors[keyspace.Unknown] = slices.Min(n.floors[:])
+	if len(p.namespaces) == 0 {
+		p.least = n.floors
 	}
-	return p, nil
+	for t := range p.least {
+		p.least[t] = min(p.least[t], n.floors[t])
+	}
+	p.namespaces = append(p.namespaces, n)
 }
 
 // Rules are the rows of the rulebook; Verdict and Evaluated speak of them by
 // index.
 func (p *Policy) Rules() []Rule { return p.rules }
 
-// Floor is the least MEMORY USAGE, in bytes, at which a key of the type can
-// break a rule that needs its length. Of the type Unknown it is that of the
-// type that breaks a rule first.
-func (p *Policy) Floor(t keyspace.Type) int64 {
-	if t != keyspace.Unknown {
-		return p.floors[t]
-	}
-	least := Never
-	for _, floor := range p.floors {
-		least = min(least, floor)
-	}
-	return least
+// Spec is what the policy was built from.
+func (p *Policy) Spec() Spec { return p.spec }
+
+// Namespaces are the default one, and behind it those of the spec in its order;
+// Verdict speaks of them by index.
+func (p *Policy) Namespaces() []Namespace { return p.namespaces }
+
+// Settings is how a rule is applied in a namespace, both by index.
+func (p *Policy) Settings(namespace, rule int) *Settings {
+	return &p.namespaces[namespace].settings[rule]
 }
 
-// Evaluated tells, for each rule, whether it is configured and can be judged on
-// every type that it is about. A rule that can be judged on some types only
-// would show a healthy-looking part of the truth: it is not evaluated.
+// Watch are the keys whose size is always exported.
+func (p *Policy) Watch() []WatchedKey { return p.spec.Watch }
+
+// BigKeys is a fingerprint of all that decides whether a key is big: two
+// policies that share it make the same keys big.
+func (p *Policy) BigKeys() string { return p.bigKeys }
+
+func (p *Policy) fingerprint() string {
+	limits := func(n *Namespace) string {
+		var b strings.Builder
+		for i, r := range p.rules {
+			if r.Group == BigKeys {
+				fmt.Fprintln(&b, r.ID, n.settings[i].Judged(), n.settings[i].Values)
+			}
+		}
+		return b.String()
+	}
+	parts := []string{limits(&p.namespaces[defaultIndex])}
+	said := 1 // a namespace like the default one counts only in front of another one
+	for i, spec := range p.spec.Namespaces {
+		parts = append(parts, fmt.Sprintf("%q %v\n", patterns(spec.Match), spec.DBs)+limits(&p.namespaces[i+1]))
+		if limits(&p.namespaces[i+1]) != parts[0] {
+			said = len(parts)
+		}
+	}
+	sum := sha256.Sum256([]byte(strings.Join(parts[:said], "\n")))
+	return hex.EncodeToString(sum[:])
+}
+
+func patterns(match []Pattern) []string {
+	texts := make([]string, 0, len(match))
+	for _, m := range match {
+		texts = append(texts, m.Text)
+	}
+	return texts
+}
+
+// Floor is the least MEMORY USAGE, in bytes, from which on a key of the type and
+// namespace is a candidate: one whose length is fetched, as it can break a rule
+// that needs it. Of the type Unknown it is that of the type that is the first to.
+func (p *Policy) Floor(namespace int, t keyspace.Type) int64 {
+	return p.namespaces[namespace].floors[t]
+}
+
+// Candidate tells whether a key, whose bytes are known, is one.
+func (p *Policy) Candidate(k *keyspace.Key) bool {
+	// Few keys get past this, so that few are matched twice in a cycle.
+	return k.Bytes >= p.least[k.Type] && k.Bytes >= p.Floor(p.NamespaceOf(k), k.Type)
+}
+
+// Evaluated tells, for each rule, whether it is configured for any namespace and
+// can be judged on every type that it is about. A rule that can be judged on
+// some types only would show a healthy-looking part of the truth: it is not
+// evaluated.
 func (p *Policy) Evaluated(available keyspace.Available) []bool {
 	evaluated := make([]bool, len(p.rules))
-	for _, c := range p.checks {
-		evaluated[c.index] = true
-		for _, t := range keyspace.Types() {
-			if c.judges(t) && available[t]&c.needs != c.needs {
-				evaluated[c.index] = false
+	for i := range p.namespaces {
+		for _, c := range p.namespaces[i].checks {
+			evaluated[c.index] = true
+			for _, t := range keyspace.Types() {
+				if c.judges(t) && available[t]&c.needs != c.needs {
+					evaluated[c.index] = false
+				}
 			}
 		}
 	}
@@ -153,27 +296,36 @@ func (p *Policy) Evaluated(available keyspace.Available) []bool {
 // JudgesBig tells whether a rule that makes big keys can be judged on keys of
 // the type.
 func (p *Policy) JudgesBig(t keyspace.Type, available keyspace.Available) bool {
-	for _, c := range p.checks {
-		if p.rules[c.index].Group == BigKeys && c.judges(t) && available[t]&c.needs == c.needs {
-			return true
+	for i := range p.namespaces {
+		for _, c := range p.namespaces[i].checks {
+			if c.big && c.judges(t) && available[t]&c.needs == c.needs {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// Verdict is the judgement of one key.
-type Verdict struct {
-	Rules  uint64   // bit i: the key breaks rule i
-	Big    Severity // the worst severity among the rules that make a big key
-	Naming bool     // a name rule of level mandatory or recommended is broken
+// Judges tells whether a rule is applied to the keys of a namespace.
+func (p *Policy) Judges(namespace, rule int) bool {
+	return slices.ContainsFunc(p.namespaces[namespace].checks, func(c check) bool { return c.index == rule })
 }
 
-// Check judges a key by every rule whose facts are known of it. It does not
-// allocate.
+// Verdict is the judgement of one key.
+type Verdict struct {
+	Namespace int      // index of the one that the key is in
+	Rules     uint64   // bit i: the key breaks rule i
+	Big       Severity // the worst severity among the rules that make a big key
+	Naming    bool     // a name rule of level mandatory or recommended is broken
+}
+
+// Check judges a key by every rule of its namespace whose facts are known of it.
+// It does not allocate.
 func (p *Policy) Check(k *keyspace.Key) Verdict {
-	var v Verdict
-	for i := range p.checks {
-		c := &p.checks[i]
+	v := Verdict{Namespace: p.NamespaceOf(k)}
+	checks := p.namespaces[v.Namespace].checks
+	for i := range checks {
+		c := &checks[i]
 		if !k.Has(c.needs) || !c.judges(k.Type) {
 			continue
 		}
@@ -182,16 +334,35 @@ func (p *Policy) Check(k *keyspace.Key) Verdict {
 			continue
 		}
 		v.Rules |= 1 << c.index
-		switch r := &p.rules[c.index]; {
-		case r.Group == BigKeys:
+		v.Naming = v.Naming || c.naming
+		if c.big {
 			v.Big = max(v.Big, severity)
-		case r.Group == Names && r.Level >= Recommended:
-			v.Naming = true
 		}
 	}
 	return v
 }
 
-// NamespaceOf is the namespace that judges the key. Namespaces come with the
-// policy file; until then every key is in the default one.
-func (p *Policy) NamespaceOf(*keyspace.Key) string { return DefaultNamespace }
+// NamespaceOf is the index of the namespace that the key is in: the first one of
+// which a pattern matches the name, or the default one.
+func (p *Policy) NamespaceOf(k *keyspace.Key) int {
+	if n := p.matcher.find(k.Name, k.DB); n != none {
+		return n
+	}
+	return defaultIndex
+}
+
+// MatchedBy is the pattern for which the key is in its namespace; false = none
+// matched.
+func (p *Policy) MatchedBy(k *keyspace.Key) (Pattern, bool) {
+	n := p.NamespaceOf(k)
+	if n == defaultIndex {
+		return Pattern{}, false
+	}
+	for _, pattern := range p.spec.Namespaces[n-1].Match {
+		e, err := newEntry(pattern.Text, nil, n)
+		if only := newMatcher([]entry{e}); err == nil && only.find(k.Name, k.DB) == n {
+			return pattern, true
+		}
+	}
+	return Pattern{}, false
+}

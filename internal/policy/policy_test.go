@@ -31,16 +31,30 @@ func sized(t keyspace.Type, bytes, length int64, ttl time.Duration) keyspace.Key
 	return k
 }
 
-func judge(t *testing.T, id string, override Checker, table []judgement) {
+// mustNew makes a policy with settings of some rules.
+func mustNew(t testing.TB, rules ...RuleSpec) *Policy {
 	t.Helper()
-	var overrides map[string]Checker
-	if override != nil {
-		overrides = map[string]Checker{id: override}
-	}
-	p, err := New(overrides)
+	p, err := New(Spec{Rules: rules})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return p
+}
+
+func number(name string, n int64) OptionSpec { return OptionSpec{Name: name, Value: Value{Number: n}} }
+
+func list(name string, words ...string) OptionSpec {
+	return OptionSpec{Name: name, Value: Value{Words: words}}
+}
+
+func allowed(prefixes ...string) RuleSpec {
+	return RuleSpec{ID: "name_unknown_prefix", Options: []OptionSpec{list("allowed_prefixes", prefixes...)}}
+}
+
+// judge expects the rule, with these options, to grade keys as the table says.
+func judge(t *testing.T, id string, options []OptionSpec, table []judgement) {
+	t.Helper()
+	p := mustNew(t, RuleSpec{ID: id, Options: options})
 	index := ruleIndex(t, p, id)
 	for _, row := range table {
 		verdict := p.Check(&row.key)
@@ -57,7 +71,7 @@ func judge(t *testing.T, id string, override Checker, table []judgement) {
 func broken(v Verdict, i int) bool { return v.Rules>>i&1 == 1 }
 
 func severityOf(p *Policy, index int, k *keyspace.Key) Severity {
-	for _, c := range p.checks {
+	for _, c := range p.namespaces[p.NamespaceOf(k)].checks {
 		if c.index == index && k.Has(c.needs) && c.judges(k.Type) {
 			return c.Check(k)
 		}
@@ -79,14 +93,17 @@ func ruleIndex(t *testing.T, p *Policy, id string) int {
 func TestRulebook(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
-		if seen[r.ID] || r.ID == "" || r.Violated == "" || r.Source == "" || r.New == nil {
+		if seen[r.ID] || r.ID == "" || r.Violated == "" || r.Source == "" {
 			t.Errorf("rule %q is double or incomplete", r.ID)
 		}
 		seen[r.ID] = true
 		if (r.Needs&keyspace.FactType != 0) != (r.Types != 0) {
 			t.Errorf("rule %q names types without needing them, or the reverse", r.ID)
 		}
-		_, floored := r.New().(sizeChecker)
+		if r.New == nil {
+			continue
+		}
+		_, floored := r.New(r.Defaults()).(sizeChecker)
 		if needsFloor := r.Needs&keyspace.FactLength != 0; needsFloor && !floored {
 			t.Errorf("rule %q needs a candidate's fact but has no floor", r.ID)
 		}
@@ -96,18 +113,8 @@ func TestRulebook(t *testing.T) {
 	}
 }
 
-func TestUnknownOverride(t *testing.T) {
-	_, err := New(map[string]Checker{"nonesuch": TTLMissing{}})
-	if err == nil || !strings.Contains(err.Error(), "not in the rulebook") {
-		t.Errorf("err = %v", err)
-	}
-}
-
 func TestVerdict(t *testing.T) {
-	p, err := New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustNew(t)
 	for _, tc := range []struct {
 		about  string
 		key    keyspace.Key
@@ -130,10 +137,7 @@ func TestVerdict(t *testing.T) {
 // TestUnknownFacts: a fact that was not fetched is no fact. Its zero must not
 // break or satisfy a rule.
 func TestUnknownFacts(t *testing.T) {
-	p, err := New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustNew(t)
 	worst := sized(keyspace.Hash, 1<<40, 1<<30, keyspace.NoTTL)
 	if v := p.Check(&worst); v.Rules == 0 {
 		t.Fatal("the worst key is healthy")
@@ -145,10 +149,7 @@ func TestUnknownFacts(t *testing.T) {
 }
 
 func TestEvaluated(t *testing.T) {
-	p, err := New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustNew(t)
 	names := []string{"name_format", "name_too_long", "name_oversized", "name_special_char", "name_discouraged_separator"}
 	for _, tc := range []struct {
 		about   string
@@ -188,18 +189,27 @@ func TestEvaluated(t *testing.T) {
 }
 
 // TestFloors: no key that Redis can hold breaks a rule that needs its length
-// while its MEMORY USAGE is below the floor, whatever the limits.
+// while its MEMORY USAGE is below the floor, whatever the limits, for all keys
+// and in a namespace.
 func TestFloors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	upTo := func(n int64) int64 { return 1 + rng.Int64N(n) }
+	limits := func(id string, limit int64) RuleSpec {
+		critical := 1 + rng.Int64N(2*limit)
+		return RuleSpec{ID: id, Options: []OptionSpec{number("warning", 1+rng.Int64N(min(critical, limit))), number("critical", critical)}}
+	}
+	rules := func() (some []RuleSpec) {
+		for id, limit := range map[string]int64{"big_string": 20_000, "many_elements": 5000, "big_collection": 2 << 20, "big_element": 8000} {
+			if rng.IntN(3) > 0 {
+				some = append(some, limits(id, limit))
+			}
+		}
+		return some
+	}
 	for range 2000 {
-		warn := upTo(3000)
-		p, err := New(map[string]Checker{
-			"big_string":     &BigString{Warning: upTo(20_000), Critical: upTo(40_000)},
-			"many_elements":  &ManyElements{Warning: warn, Critical: upTo(10_000)},
-			"big_collection": &BigCollection{Warning: upTo(2 << 20), Critical: upTo(4 << 20)},
-			"big_element":    &BigElement{Warning: float64(upTo(8000)), Critical: float64(upTo(16_000))},
-		})
+		p, err := New(Spec{Rules: rules(), Namespaces: []NamespaceSpec{
+			{Name: "a", Match: []Pattern{{Text: "order:*"}}, DBs: []int{1}, Rules: rules()},
+			{Name: "b", Match: []Pattern{{Text: "order:*"}}, DBs: []int{1, 2}, Rules: rules()},
+		}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -214,30 +224,38 @@ func TestFloors(t *testing.T) {
 				least = minElementBytes * length
 			}
 			k := sized(typ, least+rng.Int64N(1+least), length, time.Hour)
-			if v := p.Check(&k); v.Big != Healthy && (k.Bytes < p.Floor(typ) || k.Bytes < p.Floor(keyspace.Unknown)) {
-				t.Fatalf("%v of %d bytes, %d elements is %v below its floor %d", typ, k.Bytes, k.Length, v.Big, p.Floor(typ))
+			k.DB = rng.IntN(3)
+			v := p.Check(&k)
+			if v.Namespace != k.DB {
+				t.Fatalf("key of db%d is in namespace %d", k.DB, v.Namespace)
+			}
+			floor := p.Floor(v.Namespace, typ)
+			untyped := k
+			untyped.Type = keyspace.Unknown
+			if v.Big != Healthy && (k.Bytes < floor || !p.Candidate(&k) || !p.Candidate(&untyped)) {
+				t.Fatalf("%v of %d bytes, %d elements is %v below its floor %d", typ, k.Bytes, k.Length, v.Big, floor)
+			}
+			if typ.Collection() && length > CountedAbove && k.Bytes < floor {
+				t.Fatalf("%v of %d bytes, %d elements is not counted: floor %d", typ, k.Bytes, k.Length, floor)
+			}
+			if p.Candidate(&k) != (k.Bytes >= floor) {
+				t.Fatalf("%v of %d bytes: candidate %v, floor %d", typ, k.Bytes, p.Candidate(&k), floor)
 			}
 		}
 	}
-	p, err := New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustNew(t)
 	for typ, want := range map[keyspace.Type]int64{
 		keyspace.String: 10<<10 + 1, keyspace.Hash: 2000, keyspace.Stream: 10_000,
 		keyspace.Module: 1<<20 + 1, keyspace.Unknown: 2000,
 	} {
-		if got := p.Floor(typ); got != want {
+		if got := p.Floor(0, typ); got != want {
 			t.Errorf("default floor of %v = %d, want %d", typ, got, want)
 		}
 	}
 }
 
 func TestCheckDoesNotAllocate(t *testing.T) {
-	p, err := New(map[string]Checker{"name_unknown_prefix": &NameUnknownPrefix{Allowed: map[string]bool{"order": true}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	p := mustNew(t, allowed("order"))
 	keys := []keyspace.Key{
 		sized(keyspace.String, 100, 10, time.Hour),
 		sized(keyspace.Hash, 5000, 20, time.Hour),
@@ -257,10 +275,7 @@ func FuzzNameRules(f *testing.F) {
 	for _, seed := range []string{"", "user:1", "{a}:b", "a{}b", "{", "a:\xff", "x:2024-01-02T10", ":::", "a#b#c", "u:a@b-c.de"} {
 		f.Add(seed)
 	}
-	p, err := New(map[string]Checker{"name_unknown_prefix": &NameUnknownPrefix{Allowed: map[string]bool{"user": true}}})
-	if err != nil {
-		f.Fatal(err)
-	}
+	p := mustNew(f, allowed("user"))
 	f.Fuzz(func(t *testing.T, name string) {
 		k := named(name)
 		first := p.Check(&k)
@@ -285,10 +300,7 @@ func FuzzNameRules(f *testing.F) {
 }
 
 func BenchmarkCheck(b *testing.B) {
-	p, err := New(nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	p := mustNew(b)
 	k := sized(keyspace.String, 100, 10, time.Hour)
 	k.Name = "order:invoice:00042"
 	b.ReportAllocs()

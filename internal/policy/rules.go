@@ -1,6 +1,10 @@
 package policy
 
-import "redis_keyhealth_exporter/internal/keyspace"
+import (
+	"strings"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+)
 
 // Group is the part of the rulebook that a rule stands in.
 type Group string
@@ -18,12 +22,16 @@ type Rule struct {
 	ID       string
 	Group    Group
 	Level    Level
-	Violated string // when a key breaks the rule, its defaults included
+	Violated string // when a key breaks the rule
 	Critical string // when it does so in the critical tier; "" = the rule has no tiers
 	Source   string // documents behind it, see docs/rules.md
 	Needs    keyspace.Facts
-	Types    typeSet // the types it judges, where Needs has FactType
-	New      func() Checker
+	Types    typeSet  // the types it judges, where Needs has FactType
+	OptIn    bool     // off until a policy enables it
+	Options  []Option // what a policy may set besides the level; in Violated and Critical, {name} is the value
+	// New makes the rule's checker of all its options; nil = what it judges is no
+	// single key, and has no namespace.
+	New func(Values) Checker
 }
 
 // Rules is THE rulebook: a new rule is a file with its checker and a row here.
@@ -31,84 +39,127 @@ func Rules() []Rule {
 	return []Rule{
 		{
 			ID: "name_format", Group: Names, Level: Recommended,
-			Violated: "without the braces of a `{hash tag}`, fewer than 2 non-empty segments separated by `:` (or `#`), or the first is no business name `[A-Za-z][A-Za-z0-9_]*`",
+			Violated: "without the braces of a `{hash tag}`, fewer than {min_segments} non-empty segments separated by `:` (or `#`), or the first is no business name `[A-Za-z][A-Za-z0-9_]*`",
 			Source:   "A 1.1, B 1.1, D, E",
-			New:      func() Checker { return &NameFormat{MinSegments: 2} },
+			Options:  []Option{count("min_segments", 2, 20)},
+			New:      func(v Values) Checker { return &NameFormat{MinSegments: int(v.Number("min_segments"))} },
 		},
 		{
 			ID: "name_too_long", Group: Names, Level: Recommended,
-			Violated: "longer than 44 bytes",
+			Violated: "longer than {max_bytes} bytes",
 			Source:   "A 1.1 (embstr)",
-			New:      func() Checker { return &NameTooLong{MaxBytes: 44} },
+			Options:  []Option{count("max_bytes", 44, keyspace.MaxNameBytes)},
+			New:      func(v Values) Checker { return &NameTooLong{MaxBytes: v.Number("max_bytes")} },
 		},
 		{
 			ID: "name_oversized", Group: Names, Level: Mandatory,
 			Violated: "longer than 16384 bytes; such a key is not probed",
 			Source:   "D",
-			New:      func() Checker { return NameOversized{} },
+			New:      func(Values) Checker { return NameOversized{} },
 		},
 		{
 			ID: "name_special_char", Group: Names, Level: Mandatory,
 			Violated: "any Unicode white space, quote `'` or `\"`, backslash, control character, or invalid UTF-8",
 			Source:   "A, B, D, E",
-			New:      func() Checker { return NameSpecialChar{} },
+			New:      func(Values) Checker { return NameSpecialChar{} },
 		},
 		{
 			ID: "name_discouraged_separator", Group: Names, Level: Advisory,
 			Violated: "`-` `.` `+` `=` in a segment that is not id-like (number, uuid, hex, date, e-mail, IP) nor in a hash tag",
 			Source:   "C (softened: it is common)",
-			New:      func() Checker { return NameDiscouragedSeparator{} },
+			New:      func(Values) Checker { return NameDiscouragedSeparator{} },
 		},
 		{
 			ID: "name_unknown_prefix", Group: Names, Level: Recommended,
 			Violated: "the first segment is not in `allowed_prefixes`; not evaluated while that list is empty",
 			Source:   "B, D",
-			New:      func() Checker { return &NameUnknownPrefix{} },
+			Options:  []Option{words("allowed_prefixes")},
+			New:      func(v Values) Checker { return &NameUnknownPrefix{Allowed: set(v.Words("allowed_prefixes"))} },
 		},
 		{
 			ID: "big_string", Group: BigKeys, Level: Mandatory,
-			Violated: "value longer than 10 KiB (STRLEN)", Critical: "5 MiB or longer",
+			Violated: "value longer than {warning} (STRLEN)", Critical: "{critical} or longer",
 			Source: "A 1.2, B, D, E",
 			Needs:  keyspace.FactType | keyspace.FactLength, Types: types(keyspace.String),
-			New: func() Checker { return &BigString{Warning: 10 << 10, Critical: 5 << 20} },
+			Options: []Option{size("warning", 10<<10), size("critical", 5<<20)},
+			New: func(v Values) Checker {
+				return &BigString{Warning: v.Number("warning"), Critical: v.Number("critical")}
+			},
 		},
 		{
 			ID: "many_elements", Group: BigKeys, Level: Mandatory,
-			Violated: "more than 1000 elements in a hash, list, set, zset or stream (B and E: 5000, a bucket of the histogram)", Critical: "10,000 or more",
+			Violated: "more than {warning} elements in a hash, list, set, zset or stream (B and E: 5000, a bucket of the histogram)", Critical: "{critical} or more",
 			Source: "A 1.2, B, D, E",
 			Needs:  keyspace.FactType | keyspace.FactLength, Types: collections,
-			New: func() Checker { return &ManyElements{Warning: 1000, Critical: 10_000} },
+			Options: []Option{count("warning", 1000, maxNumber), count("critical", 10_000, maxNumber)},
+			New: func(v Values) Checker {
+				return &ManyElements{Warning: v.Number("warning"), Critical: v.Number("critical")}
+			},
 		},
 		{
 			ID: "big_collection", Group: BigKeys, Level: Mandatory,
-			Violated: "the whole key, MEMORY USAGE, larger than 1 MiB; also judged for module types", Critical: "100 MiB or larger",
+			Violated: "the whole key, MEMORY USAGE, larger than {warning}; also judged for module types", Critical: "{critical} or larger",
 			Source: "D; A 1.2",
 			Needs:  keyspace.FactType | keyspace.FactBytes, Types: collections | types(keyspace.Module),
-			New: func() Checker { return &BigCollection{Warning: 1 << 20, Critical: 100 << 20} },
+			Options: []Option{size("warning", 1<<20), size("critical", 100<<20)},
+			New: func(v Values) Checker {
+				return &BigCollection{Warning: v.Number("warning"), Critical: v.Number("critical")}
+			},
 		},
 		{
 			ID: "big_element", Group: BigKeys, Level: Recommended,
-			Violated: "MEMORY USAGE ÷ elements of a hash, list, set or zset with at least one element above 4 KiB: an average, as Redis tells no element's size without reading it", Critical: "64 KiB or more (ours)",
-			Source: "C (per element)",
-			Needs:  keyspace.FactType | keyspace.FactBytes | keyspace.FactLength,
-			Types:  types(keyspace.Hash, keyspace.List, keyspace.Set, keyspace.ZSet),
-			New:    func() Checker { return &BigElement{Warning: 4 << 10, Critical: 64 << 10} },
+			Violated: "MEMORY USAGE ÷ elements of a hash, list, set or zset with at least one element above {warning}: an average, as Redis tells no element's size without reading it", Critical: "{critical} or more (ours)",
+			Source:  "C (per element)",
+			Needs:   keyspace.FactType | keyspace.FactBytes | keyspace.FactLength,
+			Types:   types(keyspace.Hash, keyspace.List, keyspace.Set, keyspace.ZSet),
+			Options: []Option{size("warning", 4<<10), size("critical", 64<<10)},
+			New: func(v Values) Checker {
+				return &BigElement{Warning: float64(v.Number("warning")), Critical: float64(v.Number("critical"))}
+			},
 		},
 		{
 			ID: "ttl_missing", Group: Lifetimes, Level: Recommended,
 			Violated: "no TTL and no exemption",
 			Source:   "B, D (must), E",
 			Needs:    keyspace.FactTTL,
-			New:      func() Checker { return TTLMissing{} },
+			New:      func(Values) Checker { return TTLMissing{} },
 		},
 		{
 			ID: "ttl_too_long", Group: Lifetimes, Level: Recommended,
-			Violated: "a TTL longer than 30 days",
+			Violated: "a TTL longer than {max}",
 			Source:   "D",
 			Needs:    keyspace.FactTTL,
-			New:      func() Checker { return &TTLTooLong{Max: 30 * day} },
+			Options:  []Option{duration("max", 30*day)},
+			New:      func(v Values) Checker { return &TTLTooLong{Max: v.Duration("max")} },
 		},
 	}
+}
+
+// Words are Violated and Critical with the values of the options in them.
+func (r *Rule) Words(values Values) (violated, critical string) {
+	var figures []string
+	for _, o := range r.Options {
+		figures = append(figures, "{"+o.Name+"}", o.Format(values.get(o.Name)))
+	}
+	fill := strings.NewReplacer(figures...)
+	return fill.Replace(r.Violated), fill.Replace(r.Critical)
+}
+
+// Defaults are the values of the options when no policy sets them.
+func (r *Rule) Defaults() Values {
+	v := make(Values, len(r.Options))
+	for _, o := range r.Options {
+		v[o.Name] = o.Default
+	}
+	return v
+}
+
+func set(words []string) map[string]bool {
+	in := make(map[string]bool, len(words))
+	for _, w := range words {
+		in[w] = true
+	}
+	return in
 }
 
 // typeSet is a set of key types, bit per type.

@@ -24,8 +24,8 @@ func TestNameFormat(t *testing.T) {
 	judge(t, "name_format", nil, names(Warning,
 		"", "user", "user:", ":", ":user:1", "#a:b", "1user:1", "_user:1", "us-er:1", "us.er:1", "用户:1", "user 1:x", "{user}", "{}user:1", "a{}:1", "user{:1",
 	))
-	judge(t, "name_format", &NameFormat{MinSegments: 3}, names(Healthy, "user:data:1", "{user:data}:1"))
-	judge(t, "name_format", &NameFormat{MinSegments: 3}, names(Warning, "user:1", "user::1", "user:data:"))
+	judge(t, "name_format", []OptionSpec{number("min_segments", 3)}, names(Healthy, "user:data:1", "{user:data}:1"))
+	judge(t, "name_format", []OptionSpec{number("min_segments", 3)}, names(Warning, "user:1", "user::1", "user:data:"))
 }
 
 func TestNameTooLong(t *testing.T) {
@@ -68,9 +68,9 @@ func TestNameDiscouragedSeparator(t *testing.T) {
 
 func TestNameUnknownPrefix(t *testing.T) {
 	judge(t, "name_unknown_prefix", nil, names(Healthy, "anything:1", ""))
-	allowed := &NameUnknownPrefix{Allowed: map[string]bool{"order": true, "ugc": true}}
-	judge(t, "name_unknown_prefix", allowed, names(Healthy, "order:1", "ugc#1", "{order}:1", "{order:1}:x", "or{der}:1", "order"))
-	judge(t, "name_unknown_prefix", allowed, names(Warning, "", "orders:1", "Order:1", ":order", "x:order", "{}order:1", strings.Repeat("order", 20)+":1"))
+	prefixes := []OptionSpec{list("allowed_prefixes", "order", "ugc")}
+	judge(t, "name_unknown_prefix", prefixes, names(Healthy, "order:1", "ugc#1", "{order}:1", "{order:1}:x", "or{der}:1", "order"))
+	judge(t, "name_unknown_prefix", prefixes, names(Warning, "", "orders:1", "Order:1", ":order", "x:order", "{}order:1", strings.Repeat("order", 20)+":1"))
 }
 
 func TestIsIDLike(t *testing.T) {

@@ -32,8 +32,8 @@ type dbBuilder struct {
 	broken     uint64
 	memory     memoryDraw
 	types      [keyspace.NumTypes]*typeBuilder // nil = no key of the type yet
-	namespaces map[string]*tally
-	ttl        [2]Histogram // of the certain and of the detailed ones
+	namespaces map[int]*tally                  // by index of the policy's
+	ttl        [2]Histogram                    // of the certain and of the detailed ones
 }
 
 // typeBuilder gathers the keys of a type.
@@ -85,16 +85,16 @@ func NewBuilder(p *policy.Policy, finds *bigkeys.Finds, n int, previous *Snapsho
 // Add judges a key, seen at now, and counts it. It does not keep the key.
 func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	verdict := b.policy.Check(k)
-	namespace := b.policy.NamespaceOf(k)
+	namespace := b.policy.Namespaces()[verdict.Namespace].Name
 	db := b.db(k.DB)
 	db.names++
 	if verdict.Naming {
 		db.broken++
 	}
-	b.addViolations(db, k, verdict.Rules, namespace, draw)
+	b.addViolations(db, k, verdict, draw)
 	b.addDetail(db, k, draw)
 	if k.Has(keyspace.FactBytes) && draw&(Certain|Measured) != 0 {
-		b.addBytes(db, k, namespace, draw, now)
+		b.addBytes(db, k, verdict.Namespace, draw, now)
 	}
 	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big, now) {
 		big := &db.of(k.Type).big[verdict.Big]
@@ -103,14 +103,14 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	}
 }
 
-func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, rules uint64, namespace string, draw Draw) {
-	t, ok := db.namespaces[namespace]
+func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, verdict policy.Verdict, draw Draw) {
+	t, ok := db.namespaces[verdict.Namespace]
 	if !ok {
 		n := len(b.policy.Rules())
 		t = &tally{certain: make([]uint64, n), detailed: make([]uint64, n)}
-		db.namespaces[namespace] = t
+		db.namespaces[verdict.Namespace] = t
 	}
-	for ; rules != 0; rules &= rules - 1 {
+	for rules := verdict.Rules; rules != 0; rules &= rules - 1 {
 		rule := bits.TrailingZeros64(rules)
 		b.examples[rule].offer(k)
 		switch {
@@ -144,15 +144,17 @@ func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
 }
 
 // addBytes puts a measured key into its stratum. Which one depends on its size
-// alone: above the lowest floor every measured key is asked for its type.
-func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace string, draw Draw, now time.Time) {
-	b.bytes.offer(k, namespace, k.Bytes, now)
+// and namespace alone: above the lowest floor of its namespace every measured key
+// is asked for its type.
+func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace int, draw Draw, now time.Time) {
+	name := b.policy.Namespaces()[namespace].Name
+	b.bytes.offer(k, name, k.Bytes, now)
 	size, t := float64(k.Bytes), db.of(k.Type)
 	var s *stratum
 	switch {
 	case draw&Certain != 0:
 		s = &t.certain
-	case k.Bytes >= b.policy.Floor(keyspace.Unknown):
+	case k.Bytes >= b.policy.Floor(namespace, keyspace.Unknown):
 		db.memory.measured.add(size)
 		s = &t.candidates
 	default:
@@ -171,8 +173,8 @@ func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace string, dra
 	}
 	if k.Has(keyspace.FactLength) {
 		s.elements.observe(float64(k.Length))
-		b.elements.offer(k, namespace, k.Length, now)
-	} else if k.Bytes < b.policy.Floor(k.Type) {
+		b.elements.offer(k, name, k.Length, now)
+	} else if k.Bytes < b.policy.Floor(namespace, k.Type) {
 		s.elements.observeSmall()
 	}
 }
@@ -180,7 +182,7 @@ func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace string, dra
 func (b *Builder) db(n int) *dbBuilder {
 	db, ok := b.dbs[n]
 	if !ok {
-		db = &dbBuilder{db: n, namespaces: map[string]*tally{}}
+		db = &dbBuilder{db: n, namespaces: map[int]*tally{}}
 		db.ttl = [2]Histogram{newHistogram(ttlBounds), newHistogram(ttlBounds)}
 		b.dbs[n] = db
 	}
@@ -246,14 +248,18 @@ func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
 		}
 		db.Types[i] = d.finishType(keyspace.Type(i), p, available)
 	}
-	for name, t := range d.namespaces {
-		n := Namespace{Name: name}
+	for index, t := range d.namespaces {
+		n := Namespace{Name: p.Namespaces()[index].Name}
 		for i, rule := range p.Rules() {
 			counted := Estimate{}
-			if sampled(rule) {
+			switch {
+			case !p.Judges(index, i):
+				counted = unknown
+			case sampled(rule):
 				counted = proportion(float64(t.detailed[i]), detailed, rest)
 			}
 			n.Violations = append(n.Violations, counted.plus(float64(t.certain[i])))
+			n.Levels = append(n.Levels, p.Settings(index, i).Level)
 		}
 		db.Namespaces = append(db.Namespaces, n)
 	}

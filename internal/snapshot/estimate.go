@@ -50,7 +50,7 @@ func meanError(variance, n, size float64) float64 {
 func proportion(hits, n, size float64) Estimate {
 	if n <= 0 {
 		if size > 0 {
-			return Estimate{Stderr: math.Inf(1)}
+			return unknown
 		}
 		return Estimate{}
 	}
@@ -61,6 +61,9 @@ func proportion(hits, n, size float64) Estimate {
 	}
 	return Estimate{Value: size / n * hits, Stderr: size * math.Sqrt(meanError(variance, n, size))}
 }
+
+// unknown is no estimate at all.
+var unknown = Estimate{Stderr: math.Inf(1)}
 
 // Known tells whether there is an estimate at all: a small database may have no
 // key in the sample.

@@ -70,7 +70,7 @@ func (p *population) cycle(rules *policy.Policy, k, class, d, detail uint64) *DB
 			// As the scanner does: what may be a candidate is asked for its type,
 			// what is one for its length.
 			typ := key.Type
-			asked := draw&Measured != 0 && key.Bytes >= rules.Floor(keyspace.Unknown)
+			asked := draw&Measured != 0 && key.Bytes >= rules.Floor(0, keyspace.Unknown)
 			key.Known, key.Type = 0, keyspace.Unknown
 			if draw&Measured != 0 {
 				key.Known |= keyspace.FactBytes
@@ -79,7 +79,7 @@ func (p *population) cycle(rules *policy.Policy, k, class, d, detail uint64) *DB
 				key.Known |= keyspace.FactType | keyspace.FactTTL
 				key.Type = typ
 			}
-			if asked && key.Bytes >= rules.Floor(typ) {
+			if asked && key.Bytes >= rules.Floor(0, typ) {
 				key.Known |= keyspace.FactLength
 			}
 		}

@@ -58,7 +58,8 @@ type BigStats struct {
 // Namespace are the findings of one policy namespace in one database.
 type Namespace struct {
 	Name       string
-	Violations []Estimate // by rule
+	Levels     []policy.Level // by rule: how binding it was for these keys
+	Violations []Estimate     // by rule; unknown where it does not apply to these keys
 }
 
 // Keys is the number of keys in the database, all types together.

@@ -36,7 +36,7 @@ func everything() keyspace.Available {
 }
 
 func testPolicy(t testing.TB) *policy.Policy {
-	p, err := policy.New(nil)
+	p, err := policy.New(policy.Spec{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -290,5 +290,65 @@ func TestAddDoesNotAllocate(t *testing.T) {
 	k := sizedKey("order:invoice:00042", 100)
 	if n := testing.AllocsPerRun(1000, func() { builder.Add(k, everyKey, now) }); n != 0 {
 		t.Errorf("%v allocations for a healthy key", n)
+	}
+}
+
+// TestNamespaces: each namespace that holds keys has its own figures, at the
+// levels that it was judged by, and none of rules that do not apply to it.
+func TestNamespaces(t *testing.T) {
+	mandatory := policy.Mandatory
+	p, err := policy.New(policy.Spec{Namespaces: []policy.NamespaceSpec{
+		{Name: "strict", Match: []policy.Pattern{{Text: "s:*"}}, Rules: []policy.RuleSpec{{ID: "ttl_missing", Level: &mandatory}}},
+		{Name: "free", Match: []policy.Pattern{{Text: "f:*"}}, Rules: []policy.RuleSpec{{ID: "ttl_missing", Exempt: true, ApprovedBy: "review"}}},
+		{Name: "empty", Match: []policy.Pattern{{Text: "e:*"}}},
+		{Name: "queue", Match: []policy.Pattern{{Text: "q:*"}}, Rules: []policy.RuleSpec{{ID: "many_elements", Exempt: true, ApprovedBy: "review"}, {ID: "big_string", Exempt: true, ApprovedBy: "review"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	finds := bigkeys.New().Begin(now, 0, 1)
+	b := NewBuilder(p, finds, 5, nil, now)
+	for _, name := range []string{"s:1", "s:2", "f:1", "o:1"} {
+		k := sizedKey(name, 100)
+		k.TTL = keyspace.NoTTL
+		b.Add(k, everyKey, now)
+	}
+	queue := sizedKey("q:1", 1<<19)
+	queue.Type, queue.Known, queue.Length = keyspace.List, queue.Known|keyspace.FactLength, 50_000
+	b.Add(queue, everyKey, now)
+	s := b.Finish(Outcome{Completed: now, Coverage: 1, Available: everything()})
+
+	ttl, many := ruleIndex(t, "ttl_missing"), ruleIndex(t, "many_elements")
+	want := []struct {
+		name  string
+		level policy.Level
+		ttl   Estimate
+		many  bool
+	}{
+		{"default", policy.Recommended, Estimate{Value: 1}, true},
+		{"free", policy.Recommended, unknown, true},
+		{"queue", policy.Recommended, Estimate{}, false},
+		{"strict", policy.Mandatory, Estimate{Value: 2}, true},
+	}
+	if len(s.DBs[0].Namespaces) != len(want) {
+		t.Fatalf("%+v", s.DBs[0].Namespaces)
+	}
+	for i, w := range want {
+		if n := s.DBs[0].Namespaces[i]; n.Name != w.name || n.Levels[ttl] != w.level || n.Violations[ttl] != w.ttl || n.Violations[many].Known() != w.many {
+			t.Errorf("%s: %v, %v, %v; want %+v", n.Name, n.Levels[ttl], n.Violations[ttl], n.Violations[many], w)
+		}
+	}
+	if !s.Evaluated[ttl] || s.DBs[0].Types[keyspace.List].Big[policy.Critical].Keys != 0 {
+		t.Errorf("evaluated %v, big lists %+v", s.Evaluated[ttl], s.DBs[0].Types[keyspace.List].Big)
+	}
+	if len(s.TopElements) != 1 || s.TopElements[0].Namespace != "queue" || s.TopElements[0].Value != 50_000 {
+		t.Errorf("an exempt queue is not in the top list: %+v", s.TopElements)
+	}
+}
+
+// TestCountedAbove: what is too small to be counted is in the first bucket.
+func TestCountedAbove(t *testing.T) {
+	if elementsBounds[0] != policy.CountedAbove {
+		t.Errorf("first bucket up to %v, counted above %d", elementsBounds[0], policy.CountedAbove)
 	}
 }

@@ -55,7 +55,7 @@ func TestRoundTrip(t *testing.T) {
 // exampleSnapshot is what a cycle makes, of keys of each kind: a zero behind a
 // pointer must stay apart from none.
 func exampleSnapshot(at time.Time) *snapshot.Snapshot {
-	rules, err := policy.New(nil)
+	rules, err := policy.New(policy.Spec{})
 	if err != nil {
 		panic(err)
 	}

@@ -270,7 +270,7 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue
 		}
-		row := RuleReport{ID: rule.ID, Level: rule.Level.String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
+		row := RuleReport{ID: rule.ID, Level: worstLevel(s, i, rule.Level).String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
 		if named > 0 {
 			row.Share = violations[i] / float64(named)
 		}
@@ -285,6 +285,29 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 	for i := range s.TopElements {
 		report.TopElements = append(report.TopElements, topReport(&s.TopElements[i]))
 	}
+}
+
+// worstLevel is the most binding level of a rule among the namespaces where keys
+// break it; where none does, among all.
+func worstLevel(s *snapshot.Snapshot, rule int, without policy.Level) policy.Level {
+	var all, broken []policy.Level
+	for i := range s.DBs {
+		for _, ns := range s.DBs[i].Namespaces {
+			if v := ns.Violations[rule]; v.Known() {
+				all = append(all, ns.Levels[rule])
+				if v.Value > 0 {
+					broken = append(broken, ns.Levels[rule])
+				}
+			}
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		return slices.Max(broken)
+	case len(all) > 0:
+		return slices.Max(all)
+	}
+	return without
 }
 
 func topReport(t *snapshot.Top) KeyReport {

@@ -44,9 +44,9 @@ func shop() snapshot.NodeState {
 			{Label: `queue:mail\x0a`, Type: keyspace.Stream, Bytes: 900 << 10, Length: 84_000},
 		},
 	}
-	violations := make([]snapshot.Estimate, len(rules))
+	violations, levels := make([]snapshot.Estimate, len(rules)), make([]policy.Level, len(rules))
 	for i, rule := range rules {
-		s.Evaluated[i] = rule.ID != "name_unknown_prefix"
+		s.Evaluated[i], levels[i] = rule.ID != "name_unknown_prefix", rule.Level
 		switch rule.ID {
 		case "big_string":
 			violations[i].Value = 17
@@ -69,7 +69,7 @@ func shop() snapshot.NodeState {
 			s.Examples[i] = []snapshot.Example{{Label: `queue:mail\x0a`, Type: keyspace.Stream, Bytes: 900 << 10, Length: 84_000}}
 		}
 	}
-	db := snapshot.DB{DB: 0, Named: 4_812_004, NamingBroken: 2_912, Namespaces: []snapshot.Namespace{{Name: policy.DefaultNamespace, Violations: violations}}}
+	db := snapshot.DB{DB: 0, Named: 4_812_004, NamingBroken: 2_912, Namespaces: []snapshot.Namespace{{Name: policy.DefaultNamespace, Levels: levels, Violations: violations}}}
 	addType := func(db *snapshot.DB, t keyspace.Type, keys, bytes float64, warning, critical uint64) {
 		db.Types[t] = snapshot.TypeStats{
 			Keys:  snapshot.Estimate{Value: keys},
