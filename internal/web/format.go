@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"redis_keyhealth_exporter/internal/policy"
 )
 
 // helpers are the functions of the report's template.
@@ -22,6 +24,7 @@ func helpers() template.FuncMap {
 		"ratio":    ratio,
 		"tone":     tone,
 		"prose":    prose,
+		"doc":      policy.DocURL,
 		"list":     func(keys []KeyReport, now time.Time) keyList { return keyList{keys, now} },
 	}
 }
