@@ -124,24 +124,33 @@ func pageHead(r *Rule) string {
 	line("Critical", r.Critical)
 	line("Judged", judged(r))
 	line("Facts", strings.Join(facts(r), ", "))
-	line("Metric", "`redis_keyhealth_rule_violations{rule=\""+r.ID+"\"}`")
+	line("Metric", fmt.Sprintf("`redis_keyhealth_%s{rule=%q}`", family(r), r.ID))
 	line("Documents", r.Source+"; see [rules](../rules.md)")
 	return b.String()
 }
 
 // judged tells on which keys, and how exactly.
 func judged(r *Rule) string {
-	const detailSample = keyspace.FactEncoding | keyspace.FactIdle | keyspace.FactFrequency
 	switch {
+	case r.New == nil:
+		return "once a cycle, on the primary"
 	case r.Needs == 0:
 		return "on every name, exactly"
-	case r.Needs&detailSample != 0:
-		return "estimated from a fixed 1/64 of the keys"
-	case r.Needs&keyspace.FactTTL != 0:
-		return "exactly with `--scan.detail=1`, otherwise estimated from the keys that are asked for their TTL"
-	default:
+	case r.Needs&(keyspace.FactBytes|keyspace.FactLength) != 0:
 		return "exactly; with `--scan.sample` above 1 a lower bound until every key was measured once"
+	case r.Needs&(keyspace.FactIdle|keyspace.FactFrequency) != 0:
+		return "on the big keys and a fixed 1/64 of the others, estimated"
+	default:
+		return "exactly with `--scan.detail=1`, otherwise estimated from the keys that are asked for their TTL"
 	}
+}
+
+// family is the metric that counts violations.
+func family(r *Rule) string {
+	if r.New == nil {
+		return "server_rule_violation"
+	}
+	return "rule_violations"
 }
 
 // facts are the commands whose answers the rule looks at.
