@@ -12,6 +12,7 @@ require (
 	github.com/prometheus/exporter-toolkit v0.20.0
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/tjhop/slog-gokit v0.2.2
+	github.com/yuin/goldmark v1.8.2
 	go.uber.org/goleak v1.3.0
 )
 

@@ -29,7 +29,7 @@ var allowed = map[string][]string{
 		"internal/bigkeys", "internal/config", "internal/fault", "internal/gokitslog", "internal/keyspace",
 		"internal/policy", "internal/snapshot", "internal/state", "internal/topology", "internal/web",
 	},
-	"internal/web":       {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
+	"internal/web":       {"docs", "internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"collector":          {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"internal/topology":  {"internal/resp", "scanner", "internal/config", "internal/fault", "internal/keyspace", "internal/snapshot"},
 	"scanner":            {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot", "internal/state"},
@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"internal/resp":      nil,
 	"internal/gokitslog": {},
 	"internal/keyspace":  {},
+	"docs":               {},
 
 	"internal/demo":      {"internal/cli", "internal/policy", "internal/testredis", "internal/web"},
 	"internal/testredis": {},

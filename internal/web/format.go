@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
 )
 
 // helpers are the functions of the report's template.
@@ -22,6 +23,7 @@ func helpers() template.FuncMap {
 		"ratio":    ratio,
 		"tone":     tone,
 		"prose":    prose,
+		"doc":      docOf,
 		"list":     func(keys []KeyReport, now time.Time) keyList { return keyList{keys, now} },
 	}
 }

@@ -90,6 +90,7 @@ type DatabaseReport struct {
 // RuleReport sums up a rule that was evaluated.
 type RuleReport struct {
 	ID       string      `json:"rule"`
+	Doc      string      `json:"doc"` // URL of the page about the rule
 	Level    string      `json:"level"`
 	Violated string      `json:"violated_when"`
 	Keys     float64     `json:"keys"`
@@ -270,7 +271,7 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue
 		}
-		row := RuleReport{ID: rule.ID, Level: worstLevel(s, i, rule.Level).String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
+		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rule.Level).String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
 		if named > 0 {
 			row.Share = violations[i] / float64(named)
 		}

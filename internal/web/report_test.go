@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -122,6 +123,23 @@ func TestReportKeyNames(t *testing.T) {
 		in := strings.Count(page, `<span class="key">`+template.HTMLEscapeString(name)+"</span>")
 		if all := strings.Count(page, template.HTMLEscapeString(name)); in != times || all != times {
 			t.Errorf("%q is there %d times, %d of them as a key; want %d", name, all, in, times)
+		}
+	}
+}
+
+// TestReportDocs: each rule, broken, kept or not judged, leads to its page once.
+func TestReportDocs(t *testing.T) {
+	t.Parallel()
+	page := render(t, shop())
+	for _, rule := range policy.Rules() {
+		link := `<a href="docs/rules/` + rule.ID + `.md">` + rule.ID + "</a>"
+		if n := strings.Count(page, link); n != 1 {
+			t.Errorf("%s is there %d times", link, n)
+		}
+	}
+	for _, rule := range report(shop()).Nodes[0].Rules {
+		if rule.Doc != docOf(rule.ID) {
+			t.Errorf("%s: doc is %q", rule.ID, rule.Doc)
 		}
 	}
 }

@@ -77,6 +77,7 @@ func New(o Options) (http.Handler, error) {
 		Links: []toolkit.LandingLinks{
 			{Address: "/report", Text: "Report", Description: "what was found, for people"},
 			{Address: "/report.json", Text: "Report as JSON", Description: "the same for programs"},
+			{Address: "/docs/rules.md", Text: "Rules", Description: "what a healthy key looks like, with a page about each rule"},
 			{Address: o.TelemetryPath, Text: "Metrics", Description: "for Prometheus"},
 			{Address: "/-/healthy", Text: "Healthy", Description: "200 while the program runs"},
 			{Address: "/-/ready", Text: "Ready", Description: "200 once every node was scanned"},
@@ -92,6 +93,11 @@ func New(o Options) (http.Handler, error) {
 	slots := make(chan struct{}, maxScrapes)
 	mux.Handle("GET /report", limited(slots, reports.html))
 	mux.Handle("GET /report.json", limited(slots, reports.json))
+	pages, err := renderDocs()
+	if err != nil {
+		return nil, err
+	}
+	mux.HandleFunc("GET /docs/{page...}", serveDocs(pages))
 	mux.HandleFunc("GET /-/healthy", func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintln(w, "healthy")
 	})

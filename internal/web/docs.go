@@ -1,0 +1,65 @@
+package web
+
+import (
+	"bytes"
+	_ "embed"
+	"html/template"
+	"io/fs"
+	"net/http"
+
+	"github.com/yuin/goldmark"
+	"github.com/yuin/goldmark/extension"
+	"github.com/yuin/goldmark/parser"
+
+	"redis_keyhealth_exporter/docs"
+)
+
+//go:embed docs.html.tmpl
+var docsTemplate string
+
+// docOf is the page about a rule, below / of the exporter.
+func docOf(rule string) string { return "docs/rules/" + rule + ".md" }
+
+// renderDocs makes a page of each document, under its path below docs. Raw HTML
+// in them, such as comments, is left out.
+func renderDocs() (map[string][]byte, error) {
+	page, err := template.New("docs").Parse(docsTemplate)
+	if err != nil {
+		return nil, err
+	}
+	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
+	pages := map[string][]byte{}
+	err = fs.WalkDir(docs.Pages, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := docs.Pages.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		var body, whole bytes.Buffer
+		if err := markdown.Convert(source, &body); err != nil {
+			return err
+		}
+		err = page.Execute(&whole, struct {
+			Title string
+			Body  template.HTML
+		}{path, template.HTML(body.String())}) // of our own text, by goldmark, which escapes
+		pages[path] = whole.Bytes()
+		return err
+	})
+	return pages, err
+}
+
+// serveDocs answers with the document that the request's path names.
+func serveDocs(pages map[string][]byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		page, ok := pages[r.PathValue("page")]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(page) // a client that hangs up
+	}
+}
