@@ -262,6 +262,9 @@ func (c *cycle) breathe(ctx context.Context) error {
 func (c *cycle) publish(last *Info) {
 	now := time.Now()
 	coverage, suspect := coherence(&c.first, last, c.names)
+	if c.server != nil {
+		last.LazyExpire = c.server.config.LazyExpire()
+	}
 	outcome := snapshot.Outcome{
 		Completed: now,
 		Suspect:   suspect,

@@ -24,7 +24,32 @@ type ServerConfig struct {
 	ReplicaLimit int64           // hard limit of a replica's output buffer in bytes, 0 = none; -1 = not told
 }
 
-// The settings of ServerConfig.
+// Setting is a switch of a server.
+type Setting uint8
+
+// The settings. Untold is one that cannot be read, or was not asked for.
+const (
+	Untold Setting = iota
+	Off
+	On
+)
+
+// LazyExpire tells whether the server frees what expires in the background.
+func (c *ServerConfig) LazyExpire() Setting {
+	if c == nil {
+		return Untold
+	}
+	switch on, told := c.LazyFree[ConfigLazyExpire]; {
+	case !told:
+		return Untold
+	case on:
+		return On
+	default:
+		return Off
+	}
+}
+
+// Names of what ServerConfig holds, as CONFIG GET has them.
 const (
 	ConfigTimeout      = "timeout"
 	ConfigOutputBuffer = "client-output-buffer-limit"

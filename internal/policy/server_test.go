@@ -116,6 +116,23 @@ func TestServerOptions(t *testing.T) {
 	}
 }
 
+func TestLazyExpire(t *testing.T) {
+	for _, tc := range []struct {
+		config *ServerConfig
+		want   Setting
+	}{
+		{nil, Untold},
+		{&ServerConfig{}, Untold},
+		{&ServerConfig{LazyFree: map[string]bool{"lazyfree-lazy-user-del": true}}, Untold},
+		{&ServerConfig{LazyFree: map[string]bool{ConfigLazyExpire: false}}, Off},
+		{&ServerConfig{LazyFree: map[string]bool{ConfigLazyExpire: true}}, On},
+	} {
+		if got := tc.config.LazyExpire(); got != tc.want {
+			t.Errorf("%+v: %v, want %v", tc.config, got, tc.want)
+		}
+	}
+}
+
 // TestServerRows: each row is about keys or about servers.
 func TestServerRows(t *testing.T) {
 	p := mustNew(t)
