@@ -94,11 +94,17 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	add(0, "feed:all", keyspace.List, 700_000, 12_000, keyspace.NoTTL)
 	add(3, "h:1", keyspace.Hash, 1000, 0, time.Hour)
 	tracker.Commit(finds, at)
-	return snapshot.NodeState{
-		Status:   nodeStatus(t, target),
-		Snapshot: b.Finish(snapshot.Outcome{Completed: at, Coverage: 1, Available: everything()}),
-		BigKeys:  tracker.View(),
+	n := snapshot.NodeState{
+		Status: nodeStatus(t, target),
+		Snapshot: b.Finish(snapshot.Outcome{
+			Completed: at, Coverage: 1, Available: everything(),
+			Primary: &policy.ServerFacts{Called: map[string]int64{"keys": 1}, DBs: 2, MaxBytes: 9000, UsedBytes: 5000, EvictionPolicy: "noeviction"},
+			Calls:   map[string]snapshot.Usage{"keys": {Calls: 7, Time: time.Second}, "del": {Calls: 1000, Time: 2500 * time.Millisecond}},
+		}),
+		BigKeys: tracker.View(),
 	}
+	n.Status.Evaluated = n.Snapshot.Evaluated
+	return n
 }
 
 func gatherer(t testing.TB, source Source, maxSeries int) *prometheus.Registry {

@@ -12,6 +12,7 @@ const (
 	groupResults = "Results of the last complete cycle"
 	groupInfo    = "Exact from INFO, refreshed at least every 15 s"
 	groupBigKeys = "New big keys"
+	groupServer  = "Server and command hygiene (one probe a cycle, always on the primary)"
 	groupScan    = "The scan itself"
 	groupSelf    = "Self"
 )
@@ -69,6 +70,12 @@ func families() []family {
 		{groupScan, "capability", "1 = the command may be used, 0 = it is denied or unknown to the server; absent = not tried yet.", gauge, perNode, []string{"command"}, totals, sendCapabilities},
 		{groupScan, "rule_evaluated", "1 = the last complete cycle judged the rule; 0 = it could not, or the rule is not configured.", gauge, perNode, []string{"rule"}, totals, sendEvaluated},
 		{groupScan, "topology_nodes", "Nodes by role.", gauge, perTarget, []string{"role"}, totals, sendTopology},
+
+		{groupServer, "server_rule_violation", "1 = the server breaks the rule. Absent where the rule was not evaluated, see rule_evaluated.", gauge, perNode, []string{"rule", "level"}, totals, sendServerRules},
+		{groupServer, "forbidden_command_calls_total", "Calls of commands that should never be called, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, totals, eachCommand(policy.ForbiddenCommands(), calls)},
+		{groupServer, "on_command_calls_total", "Calls of commands whose time grows with the size of a key, of transactions and scripts, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.OnCommands(), calls)},
+		{groupServer, "on_command_seconds_total", "Time that the server spent in those commands, since its start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.OnCommands(), func(u snapshot.Usage) float64 { return u.Time.Seconds() })},
+		{groupServer, "multi_key_command_calls_total", "Calls of commands that work on several sets, sorted sets or lists at once, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.MultiKeyCommands(), calls)},
 
 		{groupSelf, "tracked_big_keys", "Big keys remembered, those that left within 48 h included.", gauge, perTarget, nil, totals, sendTracked},
 		{groupSelf, "watched_keys", "Big keys known by name, which are measured anew every --scan.watch-interval.", gauge, perTarget, nil, totals, sendWatched},

@@ -30,6 +30,7 @@ type cycle struct {
 	builder *snapshot.Builder
 	finds   *bigkeys.Finds
 	sample  sample
+	server  *serverProbe // nil = there is no primary to ask
 
 	page       *Page
 	draws      []snapshot.Draw // of page.Keys
@@ -49,6 +50,9 @@ func (c *cycle) run(ctx context.Context) error {
 	}
 	c.first = first
 	c.total, _ = first.keys()
+	if c.server, err = c.probeServer(ctx, &first); err != nil {
+		return err
+	}
 	previous := c.state.get().Snapshot
 	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
 	c.finds = c.tracker.Begin(c.started, c.sample.class, c.sample.k)
@@ -258,12 +262,20 @@ func (c *cycle) breathe(ctx context.Context) error {
 func (c *cycle) publish(last *Info) {
 	now := time.Now()
 	coverage, suspect := coherence(&c.first, last, c.names)
-	s := c.builder.Finish(snapshot.Outcome{
+	if c.server != nil {
+		last.LazyExpire = c.server.config.LazyExpire()
+	}
+	outcome := snapshot.Outcome{
 		Completed: now,
 		Suspect:   suspect,
 		Coverage:  coverage,
 		Available: available(c.session.Capabilities()),
-	})
+		Primary:   c.serverFacts(last),
+	}
+	if outcome.Primary != nil {
+		outcome.Calls = last.Calls
+	}
+	s := c.builder.Finish(outcome)
 	if len(suspect) == 0 {
 		c.tracker.Commit(c.finds, now)
 	}

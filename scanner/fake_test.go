@@ -25,6 +25,8 @@ type fakeNode struct {
 	pageTime, infoTime, lenTime time.Duration            // how long a page, INFO and the lengths take
 	lookTime                    time.Duration            // how long an Inspect takes
 	rtt                         time.Duration
+	known                       map[string]bool      // see Session.KnownCommands
+	config                      *policy.ServerConfig // nil = denied
 
 	onOpen func(ctx context.Context, n int) error // n counts from 1
 	onPage func(ctx context.Context, n int, p *Page) error
@@ -212,6 +214,25 @@ func (s *fakeSession) Lengths(_ context.Context, keys []*keyspace.Key, problems 
 		s.sent[keyspace.CmdStrlen]++
 	}
 	return nil
+}
+
+func (s *fakeSession) KnownCommands(_ context.Context, names []string) (map[string]bool, error) {
+	s.sent[keyspace.CmdCommandInfo]++
+	known := map[string]bool{}
+	for _, name := range names {
+		known[name] = s.known[name]
+	}
+	return known, nil
+}
+
+func (s *fakeSession) Config(context.Context) (*policy.ServerConfig, error) {
+	s.sent[keyspace.CmdConfigGet]++
+	return s.config, nil
+}
+
+func (s *fakeSession) SlowKeys(context.Context) ([]string, error) {
+	s.sent[keyspace.CmdSlowlogGet]++
+	return nil, nil
 }
 
 func (s *fakeSession) Sent() [keyspace.NumCommands]uint64 { return s.sent }

@@ -6,6 +6,7 @@ import (
 
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -40,6 +41,15 @@ type Session interface {
 	// Lengths fetches the length of each key whose type is known, all of one
 	// database, and sets problems beside them.
 	Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error
+	// KnownCommands tells which of the commands the server knows, whoever may
+	// call them; nil = it does not tell.
+	KnownCommands(ctx context.Context, names []string) (map[string]bool, error)
+	// Config reads the settings that server rules judge; nil = it may not.
+	Config(ctx context.Context) (*policy.ServerConfig, error)
+	// SlowKeys names keys that others used slowly of late, newest first and each
+	// once, as the slow log has it: without their database. What was named in an
+	// earlier session is not named again.
+	SlowKeys(ctx context.Context) ([]string, error)
 	// Sent counts the commands sent since Open.
 	Sent() [keyspace.NumCommands]uint64
 	// Capabilities tells what was allowed and denied since Open. A command that
@@ -80,8 +90,10 @@ type Info struct {
 	Syncing         bool   // of a replica: its data is being replaced
 	ExpiredKeys     int64  // since the server's start
 	EvictedKeys     int64
-	Usage           [keyspace.NumCommands]Usage // by all clients, since the server's start
-	Flushes         int64                       // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
+	Usage           [keyspace.NumCommands]snapshot.Usage // by all clients, since the server's start
+	LazyExpire      policy.Setting                       // lazyfree-lazy-expire of a primary, which Config tells
+	Calls           map[string]snapshot.Usage            // the same of policy.ServerCommands; nil = not told
+	Flushes         int64                                // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
 }
 
 // keys is the number of keys of all databases; false where a DBSIZE is missing.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 const (
@@ -129,16 +130,9 @@ func (p *pacer) model(names, commands int) time.Duration {
 	return time.Duration(names)*perName + time.Duration(commands)*perCommand
 }
 
-// Usage is what INFO commandstats tells of a command since the server's start,
-// whoever called it.
-type Usage struct {
-	Calls int64
-	Time  time.Duration // of executing it
-}
-
 // correct derives the model from the server's statistics over a stretch of
 // time: used is what all clients called meanwhile, sent and names what we did.
-func (p *pacer) correct(used [keyspace.NumCommands]Usage, sent [keyspace.NumCommands]uint64, names uint64) {
+func (p *pacer) correct(used [keyspace.NumCommands]snapshot.Usage, sent [keyspace.NumCommands]uint64, names uint64) {
 	if scan := used[keyspace.CmdScan]; names >= minSample && scan.Calls > 0 {
 		ours := scan.Time / time.Duration(scan.Calls) * time.Duration(sent[keyspace.CmdScan])
 		p.perName = corrected(ours/time.Duration(names), busyPerName)

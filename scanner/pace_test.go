@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 func TestPacerCharge(t *testing.T) {
@@ -100,17 +101,17 @@ func TestPacerPinged(t *testing.T) {
 
 func TestPacerCorrect(t *testing.T) {
 	const us = time.Microsecond
-	used := func(scan, probe time.Duration) (u [keyspace.NumCommands]Usage) {
-		u[keyspace.CmdScan] = Usage{Calls: 100, Time: 100 * scan} // others call, too
-		u[keyspace.CmdMemoryUsage] = Usage{Calls: 20_000, Time: 20_000 * probe}
-		u[keyspace.CmdInfo] = Usage{Calls: 1000, Time: time.Hour} // a scraper of somebody's
+	used := func(scan, probe time.Duration) (u [keyspace.NumCommands]snapshot.Usage) {
+		u[keyspace.CmdScan] = snapshot.Usage{Calls: 100, Time: 100 * scan} // others call, too
+		u[keyspace.CmdMemoryUsage] = snapshot.Usage{Calls: 20_000, Time: 20_000 * probe}
+		u[keyspace.CmdInfo] = snapshot.Usage{Calls: 1000, Time: time.Hour} // a scraper of somebody's
 		return u
 	}
 	var sent [keyspace.NumCommands]uint64
 	sent[keyspace.CmdScan], sent[keyspace.CmdMemoryUsage], sent[keyspace.CmdInfo] = 50, 5000, 2
 	for _, tc := range []struct {
 		about               string
-		used                [keyspace.NumCommands]Usage
+		used                [keyspace.NumCommands]snapshot.Usage
 		names               uint64
 		perName, perCommand time.Duration
 	}{
@@ -118,7 +119,7 @@ func TestPacerCorrect(t *testing.T) {
 		{"never below half of what is usual", used(0, 0), 5000, busyPerName / 2, busyPerCommand / 2},
 		{"never beyond bounds", used(time.Second, time.Second), 5000, maxCorrection * busyPerName, maxCorrection * busyPerCommand},
 		{"too few names to tell", used(200*us, 3*us), minSample - 1, 0, 3*us + overhead},
-		{"no such statistics", [keyspace.NumCommands]Usage{}, 5000, 0, 0},
+		{"no such statistics", [keyspace.NumCommands]snapshot.Usage{}, 5000, 0, 0},
 	} {
 		p := pacer{}
 		p.correct(tc.used, sent, tc.names)

@@ -30,6 +30,8 @@ type Options struct {
 	Sample           int           // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
 	Detail           int           // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
 	TopKeys          int           // length of a top list
+	ConfigProbe      bool          // read a few settings by CONFIG GET
+	SlowlogHints     bool          // look into the slow log for names of keys
 	StateFile        string        // "" = none; written after each coherent cycle
 	Remembered       *state.State  // of the last run; nil = nothing
 	Logger           log.Logger
@@ -71,6 +73,8 @@ type Scanner struct {
 	contacted time.Time
 	lookDue   time.Time // at the watch list
 	saved     time.Time // the state file
+	infos     int64     // INFOs that were answered
+	counted   *counted  // when the last cycle was published; nil = not a primary's, or none
 }
 
 // New makes a scanner of the node.
@@ -193,9 +197,10 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 	if err := s.ping(ctx); err != nil {
 		return Info{}, err
 	}
-	start, before := time.Now(), total(s.session.Sent())
+	start, before := time.Now(), s.session.Sent()
 	info, err := s.session.Info(ctx)
-	commands := int(total(s.session.Sent()) - before)
+	sent := s.session.Sent()
+	commands := int(total(sent) - total(before))
 	trips := 1
 	if info.Denied {
 		trips = commands // it asks each database
@@ -205,6 +210,7 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 		return Info{}, err
 	}
 	s.contacted = time.Now()
+	s.infos += int64(sent[keyspace.CmdInfo] - before[keyspace.CmdInfo])
 	s.state.contacted(&info, s.session, s.pace.busy)
 	switch {
 	case info.Loading:
@@ -245,7 +251,7 @@ func (s *Scanner) ping(ctx context.Context) error {
 
 // usage is what a server had spent and we had sent at one moment.
 type usage struct {
-	server [keyspace.NumCommands]Usage
+	server [keyspace.NumCommands]snapshot.Usage
 	sent   [keyspace.NumCommands]uint64
 	names  uint64
 }
@@ -254,10 +260,10 @@ type usage struct {
 func (s *Scanner) correctPace(info *Info) {
 	now := &usage{server: info.Usage, sent: s.session.Sent(), names: s.state.get().Status.Keys}
 	if last := s.usage; last != nil {
-		var used [keyspace.NumCommands]Usage
+		var used [keyspace.NumCommands]snapshot.Usage
 		var sent [keyspace.NumCommands]uint64
 		for i := range used {
-			used[i] = Usage{now.server[i].Calls - last.server[i].Calls, now.server[i].Time - last.server[i].Time}
+			used[i] = snapshot.Usage{Calls: now.server[i].Calls - last.server[i].Calls, Time: now.server[i].Time - last.server[i].Time}
 			sent[i] = now.sent[i] - last.sent[i]
 		}
 		s.pace.correct(used, sent, now.names-last.names)

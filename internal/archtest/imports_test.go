@@ -31,7 +31,7 @@ var allowed = map[string][]string{
 	},
 	"internal/web":       {"docs", "internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"collector":          {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
-	"internal/topology":  {"internal/resp", "scanner", "internal/config", "internal/fault", "internal/keyspace", "internal/snapshot"},
+	"internal/topology":  {"internal/resp", "scanner", "internal/config", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"scanner":            {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy", "internal/snapshot", "internal/state"},
 	"internal/state":     {"internal/bigkeys", "internal/keyspace", "internal/policy", "internal/snapshot"},
 	"internal/snapshot":  {"internal/bigkeys", "internal/fault", "internal/keyspace", "internal/policy"},

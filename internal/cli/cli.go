@@ -32,6 +32,7 @@ const (
 type flags struct {
 	redis     config.RedisFlags
 	scan      config.Scan
+	server    config.Server
 	log       config.Log
 	web       *web.FlagConfig
 	telemetry string
@@ -86,6 +87,9 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 
 	app.Flag("state.file", "File that carries over a restart what the last cycle found and which big keys are known, so that old ones are not called new; written after each cycle.").StringVar(&f.scan.StateFile)
+
+	app.Flag("server.config-probe", "Read timeout, client-output-buffer-limit and lazyfree-lazy-* by CONFIG GET, for lazyfree_off, limits_unset and ttl_big_key. Off by default: the ACL right to it (+config|get) lets the account read requirepass, too.").BoolVar(&f.server.ConfigProbe)
+	app.Flag("server.slowlog-hints", "Watch the keys that the slow log names (+slowlog|get). Off by default: the slow log holds values, of which nothing but names of keys is looked at.").BoolVar(&f.server.SlowlogHints)
 
 	f.web = kingpinflag.AddFlags(app, defaultPort)
 	app.Flag("web.telemetry-path", "Path of the metrics.").Default("/metrics").StringVar(&f.telemetry)

@@ -18,6 +18,7 @@ func TestHelp(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"--help", "--redis.addr"},
 		{"--help", "Commands:"},
+		{"--help", "requirepass"}, // what the right for --server.config-probe shows, too
 		{"-h", "--redis.addr"},
 		{"help", "Commands:"},
 		{"serve --help", "--redis.addr"},

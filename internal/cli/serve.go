@@ -66,6 +66,8 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		Sample:           f.scan.Sample,
 		Detail:           f.scan.DetailRatio(),
 		TopKeys:          f.scan.TopKeys,
+		ConfigProbe:      f.server.ConfigProbe,
+		SlowlogHints:     f.server.SlowlogHints,
 		StateFile:        f.scan.StateFile,
 		Remembered:       remembered,
 		Logger:           logger,

@@ -18,7 +18,7 @@ func TestSettings(t *testing.T) {
 		fill(t, client, db, 100)
 	}
 	e := start(t, "--redis.addr="+server.Addr(), "--scan.max-duty=1",
-		"--scan.count=5", "--top.keys=3", "--metrics.max-series=1000")
+		"--scan.count=5", "--top.keys=3", "--metrics.max-series=1000", "--server.config-probe")
 	e.awaitReady(t)
 	metrics := e.get(t, "/metrics").body
 	// SCAN may return a few names more than COUNT, but not twice as many.
@@ -27,6 +27,9 @@ func TestSettings(t *testing.T) {
 	}
 	if dropped := sample(t, metrics, "redis_keyhealth_series_dropped"); dropped == 0 {
 		t.Error("--metrics.max-series=1000: no series is dropped")
+	}
+	if evaluated := sample(t, metrics, "redis_keyhealth_rule_evaluated", `rule="lazyfree_off"`); evaluated != 1 {
+		t.Error("--server.config-probe: no setting was read")
 	}
 	if report := e.get(t, "/report.json").body; strings.Count(report, `"db": "db`) == 0 || strings.Count(between(t, report, `"top_by_bytes"`, `]`), `"key"`) != 3 {
 		t.Error("--top.keys=3: the list has another length")

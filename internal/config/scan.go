@@ -20,6 +20,12 @@ type Scan struct {
 	MaxSeries        int
 }
 
+// Server are the --server.* flags: what only is asked of a server by consent.
+type Server struct {
+	ConfigProbe  bool // CONFIG GET
+	SlowlogHints bool // SLOWLOG GET
+}
+
 // Validate checks the bounds of each flag.
 func (s Scan) Validate() error {
 	switch {

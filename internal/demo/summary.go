@@ -37,6 +37,9 @@ func writeRules(b *strings.Builder, node *web.NodeReport) {
 		}
 		b.WriteByte('\n')
 	}
+	for _, r := range node.ServerRules {
+		fmt.Fprintf(b, "%-27s%-11s%7s  %s\n", r.ID, r.Level, "server", r.Finding)
+	}
 	for _, id := range node.NotEvaluated {
 		fmt.Fprintf(b, "%-38s%7s  not evaluated: it is not configured\n", id, "–")
 	}

@@ -18,7 +18,7 @@ const password = "correct-horse"
 // fullRights are what a cycle uses, as an ACL rule before Redis 7.2.
 var fullRights = []string{
 	"+ping", "+info", "+scan", "+type", "+pttl", "+memory|usage", "+dbsize", "+select",
-	"+strlen", "+llen", "+hlen", "+scard", "+zcard", "+xlen", "+client|setname",
+	"+strlen", "+llen", "+hlen", "+scard", "+zcard", "+xlen", "+client|setname", "+command|info",
 }
 
 func setUser(t *testing.T, client *redis.Client, rules ...string) {
@@ -69,6 +69,7 @@ func TestDeniedCommands(t *testing.T) {
 		{"client|setname", 255, nil, nil},
 		{"ping", 255, nil, nil},
 		{"dbsize", 255, nil, nil},
+		{"command|info", 255, nil, nil},
 		{"info", 255, nil, []string{"keys_without_ttl", "server_memory_bytes"}},
 		{"memory|usage", 255, bigRules, []string{"memory_bytes", "key_memory_bytes_count", "big_keys", "top_key_memory_bytes", "top_key_elements", "key_elements_count"}},
 		{"type", 255, bigRules, []string{"big_keys", "key_elements_count", "top_key_elements"}},

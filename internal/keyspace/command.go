@@ -23,7 +23,10 @@ const (
 	CmdNoTouch
 	CmdSetName
 	CmdReadOnly
-	NumCommands = iota
+	CmdCommandInfo
+	CmdConfigGet  // only with --server.config-probe
+	CmdSlowlogGet // only with --server.slowlog-hints
+	NumCommands   = iota
 )
 
 var commandNames = [NumCommands]string{
@@ -31,6 +34,7 @@ var commandNames = [NumCommands]string{
 	"strlen", "llen", "hlen", "scard", "zcard", "xlen",
 	"info", "dbsize", "ping", "select",
 	"client|no-touch", "client|setname", "readonly",
+	"command|info", "config|get", "slowlog|get",
 }
 
 // String spells the command as INFO commandstats does: the label `command`.

@@ -20,7 +20,11 @@ func TestDocs(t *testing.T) {
 	for _, r := range Rules() {
 		if r.Group != group {
 			group = r.Group
-			fmt.Fprintf(&b, "\n## %s\n\n| rule | a key breaks it by | critical | level | options | source |\n|---|---|---|---|---|---|\n", group)
+			who := "key"
+			if r.AboutServer() {
+				who = "server"
+			}
+			fmt.Fprintf(&b, "\n## %s\n\n| rule | a %s breaks it by | critical | level | options | source |\n|---|---|---|---|---|---|\n", group, who)
 		}
 		violated, critical := r.Words(r.Defaults())
 		fmt.Fprintf(&b, "| [`%s`](rules/%[1]s.md) | %s | %s | %s | %s | %s |\n", r.ID, violated, cmp.Or(critical, "–"), r.Level, cmp.Or(strings.Join(optionList(&r), "<br>"), "–"), r.Source)
@@ -67,4 +71,8 @@ with hundreds of thousands of consumers takes 8 to 28 ms whatever the samples (R
 
 **On lengths.** STRLEN, LLEN, HLEN, SCARD, ZCARD and XLEN reset a key's idle time on servers without CLIENT NO-TOUCH (before Redis 7.2).
 They are sent only to candidates: keys whose MEMORY USAGE says that they may break a rule.
+
+**On servers.** The rules about servers and commands are judged once a cycle, when it is complete, and on a primary alone: of a replica none of them is evaluated.
+Calls are the server's own statistics, whoever called; refused calls do not count. After a restart, or CONFIG RESETSTAT, calls since then are known, but that there were
+none is not: the rule is not evaluated until the next cycle. What counts as a business is the first segment of a name that is not id-like and not the last.
 `

@@ -53,6 +53,10 @@ func count(name string, def, limit int64) Option {
 	return Option{Name: name, Kind: Count, Default: Value{Number: def}, Max: limit}
 }
 
+func percent(name string, def int64) Option {
+	return Option{Name: name, Kind: Percent, Default: Value{Number: def}}
+}
+
 func duration(name string, def time.Duration) Option {
 	return Option{Name: name, Kind: Duration, Default: Value{Number: int64(def)}}
 }

@@ -20,8 +20,6 @@ var pending = []string{
 	"loose_encoding", "json_string",
 	"ttl_clustered", "ttl_big_key", "idle_permanent",
 	"hot_key", "hot_and_big",
-	"cmd_forbidden_used", "cmd_forbidden_enabled", "cmd_multi_key_used", "multi_db",
-	"maxmemory_policy", "lazyfree_off", "limits_unset", "mixed_business",
 }
 
 const (

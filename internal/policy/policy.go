@@ -93,6 +93,8 @@ type Policy struct {
 	matcher    matcher
 	least      [keyspace.NumTypes]int64 // of the floors of all namespaces
 	bigKeys    string
+
+	serverChecks []serverCheck
 }
 
 // Namespace is a set of keys that are judged alike.
@@ -135,6 +137,7 @@ func New(spec Spec) (*Policy, error) {
 		return nil, err
 	}
 	p.add(NamespaceSpec{Name: DefaultNamespace}, global)
+	p.addServerChecks(global)
 	if len(spec.Namespaces) > MaxNamespaces {
 		return nil, wrong(spec.Namespaces[MaxNamespaces].Where, "a policy has at most %d namespaces", MaxNamespaces)
 	}

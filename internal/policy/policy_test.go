@@ -93,7 +93,7 @@ func ruleIndex(t *testing.T, p *Policy, id string) int {
 func TestRulebook(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
-		if seen[r.ID] || r.ID == "" || r.Violated == "" || r.Source == "" {
+		if seen[r.ID] || r.ID == "" || r.Violated == "" || r.Source == "" || r.New != nil && r.NewServer != nil {
 			t.Errorf("rule %q is double or incomplete", r.ID)
 		}
 		seen[r.ID] = true

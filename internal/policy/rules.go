@@ -14,6 +14,7 @@ const (
 	Names     Group = "Key names"
 	BigKeys   Group = "Values (big keys)"
 	Lifetimes Group = "Lifetimes"
+	Servers   Group = "Server and commands"
 )
 
 // Rule is one row of the rulebook. A row's id is the value of the label `rule`,
@@ -32,7 +33,12 @@ type Rule struct {
 	// New makes the rule's checker of all its options; nil = what it judges is no
 	// single key, and has no namespace.
 	New func(Values) Checker
+	// NewServer is set instead where it judges a server.
+	NewServer func(Values) ServerChecker
 }
+
+// AboutServer tells a rule about a server from one about keys.
+func (r *Rule) AboutServer() bool { return r.NewServer != nil }
 
 // Rules is THE rulebook: a new rule is a file with its checker and a row here.
 func Rules() []Rule {
@@ -131,6 +137,58 @@ func Rules() []Rule {
 			Needs:    keyspace.FactTTL,
 			Options:  []Option{duration("max", 30*day)},
 			New:      func(v Values) Checker { return &TTLTooLong{Max: v.Duration("max")} },
+		},
+		{
+			ID: "cmd_forbidden_used", Group: Servers, Level: Mandatory,
+			Violated:  "KEYS, FLUSHALL, FLUSHDB, MONITOR or DEBUG were called since the last probe; the first one has none to compare with",
+			Source:    "B, C, D, E",
+			NewServer: func(Values) ServerChecker { return ForbiddenUsed{} },
+		},
+		{
+			ID: "cmd_forbidden_enabled", Group: Servers, Level: Advisory,
+			Violated:  "COMMAND INFO knows one of them: neither renamed nor switched off (our own account's rights are not judged)",
+			Source:    "B, D, E",
+			NewServer: func(Values) ServerChecker { return ForbiddenEnabled{} },
+		},
+		{
+			ID: "cmd_multi_key_used", Group: Servers, Level: Recommended,
+			Violated:  "SINTER, SUNION, SDIFF or their STORE forms, ZUNION*, ZINTER*, ZDIFF*, RPOPLPUSH, LMOVE, LMPOP or BLMOVE were called since the last probe",
+			Source:    "D; C",
+			NewServer: func(Values) ServerChecker { return MultiKeyUsed{} },
+		},
+		{
+			ID: "multi_db", Group: Servers, Level: Recommended,
+			Violated:  "more than one database holds keys",
+			Source:    "B, D, E",
+			NewServer: func(Values) ServerChecker { return MultiDB{} },
+		},
+		{
+			ID: "maxmemory_policy", Group: Servers, Level: Recommended,
+			Violated: "maxmemory is 0; or noeviction above {full} of maxmemory; or volatile-* while more than {without_ttl} of the keys have no TTL",
+			Source:   "B, D, E",
+			Options:  []Option{percent("full", 90), percent("without_ttl", 50)},
+			NewServer: func(v Values) ServerChecker {
+				return &MaxmemoryPolicy{FullPercent: v.Number("full"), WithoutTTLPercent: v.Number("without_ttl")}
+			},
+		},
+		{
+			ID: "lazyfree_off", Group: Servers, Level: Recommended,
+			Violated:  "any of lazyfree-lazy-expire, -eviction, -server-del, -user-del is `no`; needs `--server.config-probe`",
+			Source:    "A 1.2.3, B",
+			NewServer: func(Values) ServerChecker { return LazyfreeOff{} },
+		},
+		{
+			ID: "limits_unset", Group: Servers, Level: Advisory,
+			Violated:  "timeout 0, or no hard limit for the output buffer of a replica; needs `--server.config-probe`",
+			Source:    "B 3",
+			NewServer: func(Values) ServerChecker { return LimitsUnset{} },
+		},
+		{
+			ID: "mixed_business", Group: Servers, Level: Advisory,
+			Violated:  "more than {max_businesses} (ours) first segments with more than 1 % of the keys share the instance; id-like segments and names without a separator tell no business",
+			Source:    "E 3.1",
+			Options:   []Option{count("max_businesses", 8, 99)},
+			NewServer: func(v Values) ServerChecker { return &MixedBusiness{MaxBusinesses: int(v.Number("max_businesses"))} },
 		},
 	}
 }

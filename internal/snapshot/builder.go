@@ -21,6 +21,7 @@ type Builder struct {
 	bytes    *ranking
 	elements *ranking
 	examples []examples // by rule
+	business *businesses
 }
 
 // dbBuilder gathers a database, by the strata of estimate.go.
@@ -79,6 +80,7 @@ func NewBuilder(p *policy.Policy, finds *bigkeys.Finds, n int, previous *Snapsho
 		bytes:    newRanking(n, previous.TopBytes),
 		elements: newRanking(n, previous.TopElements),
 		examples: make([]examples, len(p.Rules())),
+		business: newBusinesses(),
 	}
 }
 
@@ -88,6 +90,7 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	namespace := b.policy.Namespaces()[verdict.Namespace].Name
 	db := b.db(k.DB)
 	db.names++
+	b.business.add(k.Name)
 	if verdict.Naming {
 		db.broken++
 	}
@@ -208,7 +211,9 @@ type Outcome struct {
 	Completed time.Time
 	Suspect   []string
 	Coverage  float64
-	Available keyspace.Available // facts that could be had in this cycle
+	Available keyspace.Available  // facts that could be had in this cycle
+	Primary   *policy.ServerFacts // but Businesses, which Finish fills in; nil = it was not asked
+	Calls     map[string]Usage    // of the primary, see Server
 }
 
 // Finish makes the snapshot. The builder must not be used any more.
@@ -219,6 +224,18 @@ func (b *Builder) Finish(o Outcome) *Snapshot {
 		Suspect:   o.Suspect,
 		Coverage:  o.Coverage,
 		Evaluated: b.policy.Evaluated(o.Available),
+	}
+	if o.Primary != nil {
+		o.Primary.Businesses = b.business.large()
+	}
+	s.Server = Server{Rules: make([]ServerRule, len(s.Evaluated)), Calls: o.Calls}
+	for i, finding := range b.policy.CheckServer(o.Primary) {
+		if r := b.policy.Rules()[i]; r.AboutServer() {
+			settings := b.policy.Settings(0, i)
+			words, _ := r.Words(settings.Values)
+			s.Server.Rules[i] = ServerRule{Finding: finding, Level: settings.Level, Violated: words}
+			s.Evaluated[i] = finding != policy.NotJudged
+		}
 	}
 	for _, db := range b.dbs {
 		s.DBs = append(s.DBs, db.finish(b.policy, o.Available))

@@ -26,6 +26,7 @@ type Snapshot struct {
 	DBs                []DB     // those that hold keys, ascending
 	TopBytes           []Top    // largest first, over all dbs and types
 	TopElements        []Top
+	Server             Server
 	Examples           [][]Example // by rule: some of the keys that break it, largest first
 }
 

@@ -75,6 +75,15 @@ type ServerInfo struct {
 	UsedBytes    int64
 	MaxBytes     int64
 	DatasetBytes int64
+
+	EvictionPolicy string // maxmemory_policy; "" = not told
+}
+
+// Usage is what INFO commandstats tells of a command since the server's start,
+// whoever called it.
+type Usage struct {
+	Calls int64
+	Time  time.Duration // of executing it
 }
 
 // DBInfo is a row of INFO keyspace.

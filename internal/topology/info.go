@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/scanner"
 )
@@ -24,7 +25,7 @@ const (
 var infoFields = []string{
 	"redis_version", "server_name", "valkey_version", "run_id", "cluster_enabled", "loading",
 	"role", "master_host", "master_port", "master_link_status", "master_sync_in_progress",
-	"used_memory", "used_memory_dataset", "maxmemory", "expired_keys", "evicted_keys",
+	"used_memory", "used_memory_dataset", "maxmemory", "maxmemory_policy", "expired_keys", "evicted_keys",
 }
 
 // parseInfo reads the default sections of INFO and its commandstats. Whatever
@@ -84,6 +85,7 @@ func parseInfo(text string) scanner.Info {
 		info.UsedBytes = number("used_memory")
 		info.MaxBytes = number("maxmemory")
 		info.DatasetBytes = number("used_memory_dataset")
+		info.EvictionPolicy = strings.Clone(fields["maxmemory_policy"])
 	}
 	info.ExpiredKeys = number("expired_keys")
 	info.EvictedKeys = number("evicted_keys")
@@ -93,7 +95,32 @@ func parseInfo(text string) scanner.Info {
 	for _, cmd := range keyspace.Commands() {
 		info.Usage[cmd] = usage(fields["cmdstat_"+cmd.String()])
 	}
+	info.Calls = calls(fields)
 	return info
+}
+
+// calls adds up what commandstats tells of the commands that server rules are
+// about; nil = it tells nothing.
+func calls(fields map[string]string) map[string]snapshot.Usage {
+	var all map[string]snapshot.Usage
+	for field, stats := range fields {
+		name, ok := strings.CutPrefix(field, "cmdstat_")
+		if !ok {
+			continue
+		}
+		if all == nil {
+			all = map[string]snapshot.Usage{}
+			for _, cmd := range policy.ServerCommands() {
+				all[cmd] = snapshot.Usage{}
+			}
+		}
+		name, _, _ = strings.Cut(name, "|") // Redis 7 counts subcommands apart
+		if sum, listed := all[name]; listed {
+			one := usage(stats)
+			all[name] = snapshot.Usage{Calls: sum.Calls + one.Calls, Time: sum.Time + one.Time}
+		}
+	}
+	return all
 }
 
 // parseDB reads a row such as db0:keys=5,expires=2,avg_ttl=0.
@@ -113,10 +140,10 @@ func parseDB(name, value string) (snapshot.DBInfo, bool) {
 }
 
 // usage reads a row such as calls=1,usec=20,usec_per_call=20.00,….
-func usage(stats string) scanner.Usage {
+func usage(stats string) snapshot.Usage {
 	calls, _ := pair(stats, "calls")
 	usec, _ := pair(stats, "usec")
-	return scanner.Usage{Calls: calls, Time: time.Duration(min(usec, math.MaxInt64/1000)) * time.Microsecond}
+	return snapshot.Usage{Calls: calls, Time: time.Duration(min(usec, math.MaxInt64/1000)) * time.Microsecond}
 }
 
 // pair finds the number of name in a list such as a=1,b=2.

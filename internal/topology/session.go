@@ -23,7 +23,8 @@ const clientName = "redis_keyhealth_exporter"
 type session struct {
 	client *redis.Client
 	conn   *redis.Conn
-	wire   *wire // of the same connection
+	wire   *wire     // of the same connection
+	slow   *slowSeen // of the node
 
 	sent         [keyspace.NumCommands]uint64
 	capabilities [keyspace.NumCommands]snapshot.Capability

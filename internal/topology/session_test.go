@@ -159,6 +159,12 @@ func TestReadOnlyHook(t *testing.T) {
 		{"memory", "purge"},
 		{"memory"},
 		{"config", "get", "*"},
+		{"config", "get", "requirepass"},
+		{"config", "get", "timeout", "requirepass"},
+		{"config", "get", "lazyfree-*"},
+		{"config", "set", "timeout", "1"},
+		{"command"},
+		{"slowlog", "reset"},
 		{"get", "k"},
 		{"monitor"},
 	} {
@@ -172,7 +178,7 @@ func TestReadOnlyHook(t *testing.T) {
 			t.Errorf("%v in a pipeline: err = %v", args, err)
 		}
 	}
-	for _, args := range [][]any{{"PING"}, {"memory", "usage", "k"}, {"MEMORY", "USAGE", "k"}, {"client", "no-touch", "on"}} {
+	for _, args := range [][]any{{"PING"}, {"memory", "usage", "k"}, {"MEMORY", "USAGE", "k"}, {"client", "no-touch", "on"}, {"config", "get", "timeout"}, {"slowlog", "get"}} {
 		if err := s.conn.Do(t.Context(), args...).Err(); err != nil && strings.Contains(err.Error(), "read-only list") {
 			t.Errorf("%v: err = %v", args, err)
 		}

@@ -44,6 +44,8 @@ type node struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
+	slow slowSeen
+
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // open ones
 }
@@ -66,7 +68,7 @@ func (n *node) Close() {
 
 // Open dials, authenticates and greets the server.
 func (n *node) Open(ctx context.Context) (scanner.Session, error) {
-	s := &session{}
+	s := &session{slow: &n.slow}
 	opts := n.options()
 	opts.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
 		conn, err := n.dial(ctx, network, address)

@@ -66,6 +66,7 @@ type NodeReport struct {
 	Types           []TypeReport     `json:"types"`
 	Rules           []RuleReport     `json:"rules"`
 	NotEvaluated    []string         `json:"rules_not_evaluated,omitempty"`
+	ServerRules     []ServerReport   `json:"server_rules"`
 	NewBigKeys      []BigKeyReport   `json:"new_big_keys"`
 	TopBytes        []KeyReport      `json:"top_by_bytes"`
 	TopElements     []KeyReport      `json:"top_by_elements"`
@@ -193,7 +194,7 @@ func (r *reports) node(n *snapshot.NodeState) NodeReport {
 		Interval: r.opts.Interval.Seconds(), KeysScanned: s.Keys,
 		// A program finds an empty list more often than it checks for null.
 		Types: []TypeReport{}, Rules: []RuleReport{}, NewBigKeys: []BigKeyReport{},
-		TopBytes: []KeyReport{}, TopElements: []KeyReport{}, Databases: []DatabaseReport{},
+		ServerRules: []ServerReport{}, TopBytes: []KeyReport{}, TopElements: []KeyReport{}, Databases: []DatabaseReport{},
 	}
 	if s.LastFault != nil {
 		reason := fault.ReasonOf(s.LastFault)
@@ -267,6 +268,11 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 		report.NamingRatio = float64(broken) / float64(named)
 	}
 	for i, rule := range policy.Rules() {
+		if rule.AboutServer() {
+			r := &s.Server.Rules[i]
+			report.ServerRules = append(report.ServerRules, ServerReport{rule.ID, docOf(rule.ID), r.Level.String(), r.Violated, r.Finding.String()})
+			continue
+		}
 		if !s.Evaluated[i] {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue

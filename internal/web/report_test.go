@@ -163,6 +163,24 @@ func TestReportOrder(t *testing.T) {
 	if !slices.Equal(n.NotEvaluated, []string{"name_unknown_prefix"}) {
 		t.Errorf("not judged: %v", n.NotEvaluated)
 	}
+	serverIDs := func(rules []ServerReport) (list []string) {
+		for _, r := range rules {
+			list = append(list, r.ID)
+		}
+		return list
+	}
+	for _, tc := range []struct {
+		got  []ServerReport
+		want []string
+	}{
+		{n.ServerBroken(), []string{"cmd_forbidden_used", "maxmemory_policy"}},
+		{n.ServerKept(), []string{"cmd_forbidden_enabled", "multi_db"}},
+		{n.ServerNotJudged(), []string{"cmd_multi_key_used", "lazyfree_off", "limits_unset", "mixed_business"}},
+	} {
+		if got := serverIDs(tc.got); !slices.Equal(got, tc.want) {
+			t.Errorf("server rules: %v, want %v", got, tc.want)
+		}
+	}
 }
 
 func TestReportJSON(t *testing.T) {

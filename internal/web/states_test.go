@@ -32,6 +32,7 @@ func shop() snapshot.NodeState {
 		Coverage:  0.9991,
 		Evaluated: make([]bool, len(rules)),
 		Examples:  make([][]snapshot.Example, len(rules)),
+		Server:    snapshot.Server{Rules: make([]snapshot.ServerRule, len(rules))},
 		TopBytes: []snapshot.Top{
 			{Label: "shop:catalogue:full", Type: keyspace.Hash, Bytes: 412 << 20, Length: 2_345_678},
 			{Label: "shop:basket:4711", Type: keyspace.String, Bytes: 6 << 20, Length: 5_300_000, Expires: now.Add(26 * time.Hour)},
@@ -47,6 +48,12 @@ func shop() snapshot.NodeState {
 	violations, levels := make([]snapshot.Estimate, len(rules)), make([]policy.Level, len(rules))
 	for i, rule := range rules {
 		s.Evaluated[i], levels[i] = rule.ID != "name_unknown_prefix", rule.Level
+		switch rule.ID {
+		case "maxmemory_policy", "cmd_forbidden_used":
+			s.Server.Rules[i].Finding = policy.Violated
+		case "multi_db", "cmd_forbidden_enabled":
+			s.Server.Rules[i].Finding = policy.Kept
+		}
 		switch rule.ID {
 		case "big_string":
 			violations[i].Value = 17

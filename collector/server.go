@@ -1,0 +1,33 @@
+package collector
+
+import (
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+func sendServerRules(n *snapshot.NodeState, o *out) {
+	if n.Snapshot == nil {
+		return
+	}
+	rules := policy.Rules()
+	for i, r := range n.Snapshot.Server.Rules {
+		if r.Finding != policy.NotJudged {
+			o.send(boolean(r.Finding == policy.Violated), rules[i].ID, r.Level.String())
+		}
+	}
+}
+
+// eachCommand is a family with one series for each command of a closed list, 0
+// before its first call.
+func eachCommand(commands []string, value func(snapshot.Usage) float64) func(*snapshot.NodeState, *out) {
+	return func(n *snapshot.NodeState, o *out) {
+		if n.Snapshot == nil || n.Snapshot.Server.Calls == nil {
+			return
+		}
+		for _, cmd := range commands {
+			o.send(value(n.Snapshot.Server.Calls[cmd]), cmd)
+		}
+	}
+}
+
+func calls(u snapshot.Usage) float64 { return float64(u.Calls) }

@@ -1,0 +1,103 @@
+package scanner
+
+import (
+	"testing"
+
+	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
+)
+
+// TestCalledSince: restarts and CONFIG RESETSTAT neither hide a call nor make
+// one up.
+func TestCalledSince(t *testing.T) {
+	at := func(run string, infos, own, keys int64) *counted {
+		return &counted{runID: run, infos: infos, own: own, calls: map[string]snapshot.Usage{"keys": {Calls: keys}}}
+	}
+	for _, tc := range []struct {
+		about       string
+		before, now *counted
+		called      int64 // -1 = not known
+		reset       bool
+	}{
+		{"not called", at("a", 10, 4, 7), at("a", 14, 8, 7), 0, false},
+		{"called", at("a", 10, 4, 7), at("a", 14, 8, 9), 2, false},
+		{"others ask for INFO, too", at("a", 10, 4, 7), at("a", 99, 8, 7), 0, false},
+		{"restarted", at("a", 10, 4, 7), at("b", 14, 8, 7), 7, true},
+		{"statistics reset, called since", at("a", 10, 4, 7), at("a", 3, 8, 1), 1, true},
+		{"statistics reset, INFO called as often since", at("a", 4, 4, 1), at("a", 4, 8, 1), 1, true},
+		{"no statistics before", at("a", 0, 4, 0), at("a", 14, 8, 7), -1, false},
+		{"no statistics now", at("a", 10, 4, 7), at("a", 0, 8, 0), -1, false},
+	} {
+		called, reset := tc.now.since(tc.before)
+		n, known := called["keys"]
+		if !known {
+			n = -1
+		}
+		if n != tc.called || reset != tc.reset {
+			t.Errorf("%s: %d calls, reset %v; want %d, %v", tc.about, n, reset, tc.called, tc.reset)
+		}
+	}
+}
+
+// TestServerRules: findings come with a complete cycle, from a primary alone,
+// and the settings only by consent.
+func TestServerRules(t *testing.T) {
+	fake := newFake(small(10)...)
+	fake.known = map[string]bool{"keys": true}
+	fake.config = &policy.ServerConfig{Timeout: 0, ReplicaLimit: 1}
+	fake.info.Calls = map[string]snapshot.Usage{"keys": {Calls: 5}}
+	fake.info.MaxBytes, fake.info.UsedBytes, fake.info.EvictionPolicy = 100, 95, "noeviction"
+	fake.onInfo = func(n int, info *Info) error {
+		info.Usage[keyspace.CmdInfo].Calls = int64(n)
+		return nil
+	}
+	opts, _ := testOptions(t)
+	s := New(fake, opts)
+	cycle := func(want map[string]policy.Finding) {
+		t.Helper()
+		if err := s.RunCycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		state := s.State()
+		for i, r := range opts.Policy.Rules() {
+			if got := state.Snapshot.Server.Rules[i].Finding; got != want[r.ID] {
+				t.Errorf("%s: %v, want %v", r.ID, got, want[r.ID])
+			}
+			if r.AboutServer() && state.Status.Evaluated[i] != (want[r.ID] != policy.NotJudged) {
+				t.Errorf("%s: evaluated %v", r.ID, state.Status.Evaluated[i])
+			}
+		}
+	}
+	want := map[string]policy.Finding{
+		"cmd_forbidden_enabled": policy.Violated, "maxmemory_policy": policy.Violated,
+		"multi_db": policy.Kept, "mixed_business": policy.Kept,
+	}
+	cycle(want)
+	if got := s.State().Snapshot.Server.Calls["keys"].Calls; got != 5 {
+		t.Errorf("%d calls of KEYS", got)
+	}
+
+	fake.info.Calls = map[string]snapshot.Usage{"keys": {Calls: 6}}
+	want["cmd_forbidden_used"], want["cmd_multi_key_used"] = policy.Violated, policy.Kept
+	cycle(want)
+	want["cmd_forbidden_used"] = policy.Kept
+	cycle(want)
+
+	s.opts.ConfigProbe = true
+	want["limits_unset"] = policy.Violated
+	cycle(want)
+	if n := s.State().Status.Commands[keyspace.CmdConfigGet]; n != 1 {
+		t.Errorf("CONFIG GET was sent %d times", n)
+	}
+
+	fake.info.Role = "replica"
+	cycle(nil)
+	if calls := s.State().Snapshot.Server.Calls; calls != nil {
+		t.Errorf("calls of a replica: %v", calls)
+	}
+	fake.info.Role = "primary"
+	delete(want, "cmd_forbidden_used")
+	delete(want, "cmd_multi_key_used")
+	cycle(want)
+}
