@@ -9,7 +9,7 @@ import (
 // ServerReport is the judgement of the server by one rule.
 type ServerReport struct {
 	ID       string `json:"rule"`
-	Doc      string `json:"doc"`
+	Doc      string `json:"doc"` // URL of the page about the rule
 	Level    string `json:"level"`
 	Violated string `json:"violated_when"`
 	Finding  string `json:"finding"` // violated, kept, not judged
