@@ -9,7 +9,6 @@ import (
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
-	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -21,7 +20,6 @@ const maxDeniedKeys = 100
 // cycle is one walk over all databases of a node.
 type cycle struct {
 	*Scanner
-	policy  *policy.Policy // for all of the cycle
 	started time.Time
 	first   Info // at the cycle's start
 	total   int64

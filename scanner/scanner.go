@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-kit/log"
@@ -21,19 +22,19 @@ import (
 
 // Options are the settings of a scan.
 type Options struct {
-	Policy           *policy.Policy
-	Interval         time.Duration // least time between the starts of two cycles
-	WatchInterval    time.Duration // between two looks at the watch list; 0 = 15 s
-	Count            int           // names per page
-	MaxDuty          float64       // share of one server core, above 0 and at most 1
-	MaxKeysPerSecond float64       // 0 = no limit
-	Sample           int           // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
-	Detail           int           // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
-	TopKeys          int           // length of a top list
-	ConfigProbe      bool          // read a few settings by CONFIG GET
-	SlowlogHints     bool          // look into the slow log for names of keys
-	StateFile        string        // "" = none; written after each coherent cycle
-	Remembered       *state.State  // of the last run; nil = nothing
+	Policy           *policy.Policy // until SetPolicy
+	Interval         time.Duration  // least time between the starts of two cycles
+	WatchInterval    time.Duration  // between two looks at the watch list; 0 = 15 s
+	Count            int            // names per page
+	MaxDuty          float64        // share of one server core, above 0 and at most 1
+	MaxKeysPerSecond float64        // 0 = no limit
+	Sample           int            // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
+	Detail           int            // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
+	TopKeys          int            // length of a top list
+	ConfigProbe      bool           // read a few settings by CONFIG GET
+	SlowlogHints     bool           // look into the slow log for names of keys
+	StateFile        string         // "" = none; written after each coherent cycle
+	Remembered       *state.State   // of the last run; nil = nothing
 	Logger           log.Logger
 }
 
@@ -56,11 +57,13 @@ const (
 	minCycleGap = 100 * time.Millisecond
 )
 
-// Scanner scans one node. Run belongs to one goroutine; State may be called
-// from any.
+// Scanner scans one node. Run belongs to one goroutine; State and SetPolicy may be
+// called from any.
 type Scanner struct {
 	node    Node
 	opts    Options
+	next    atomic.Pointer[policy.Policy] // for the next cycle
+	policy  *policy.Policy                // of this cycle, and of the watch list until the next
 	state   *nodeState
 	report  *reporter
 	tracker *bigkeys.Tracker
@@ -83,6 +86,7 @@ func New(node Node, opts Options) *Scanner {
 	s := &Scanner{
 		node:    node,
 		opts:    opts,
+		policy:  opts.Policy,
 		tracker: bigkeys.New(),
 		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
@@ -91,6 +95,7 @@ func New(node Node, opts Options) *Scanner {
 		s.tracker = bigkeys.Restore(opts.Remembered.BigKeys)
 		last = opts.Remembered.Node(node.Address())
 	}
+	s.SetPolicy(opts.Policy)
 	s.state = newState(node, opts.Policy, max(opts.Sample, 1), s.tracker.View())
 	if last != nil {
 		s.class = last.Class
@@ -102,6 +107,10 @@ func New(node Node, opts Options) *Scanner {
 
 // State is what is known of the node now.
 func (s *Scanner) State() snapshot.NodeState { return s.state.get() }
+
+// SetPolicy changes what keys are judged by, from the next cycle on: the figures
+// of one cycle follow from one policy.
+func (s *Scanner) SetPolicy(p *policy.Policy) { s.next.Store(p) }
 
 // Run scans until ctx ends. The caller closes the node when ctx ends, so that
 // no read is waited for.
@@ -143,7 +152,9 @@ func (s *Scanner) Run(ctx context.Context) {
 // why it was aborted, leaves the last snapshot as it is and returns a
 // *fault.Error.
 func (s *Scanner) RunCycle(ctx context.Context) error {
-	c := &cycle{Scanner: s, policy: s.opts.Policy, started: time.Now()}
+	s.policy = s.next.Load()
+	s.tracker.SetPolicy(s.policy.BigKeys())
+	c := &cycle{Scanner: s, started: time.Now()}
 	err := c.run(ctx)
 	if err != nil {
 		if ctx.Err() != nil {

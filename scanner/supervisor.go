@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -33,6 +34,13 @@ func (s *Supervisor) Run(ctx context.Context) {
 		node.Close()
 	}
 	scans.Wait()
+}
+
+// SetPolicy changes what keys are judged by, from each node's next cycle on.
+func (s *Supervisor) SetPolicy(p *policy.Policy) {
+	for _, scanner := range s.scanners {
+		scanner.SetPolicy(p)
+	}
 }
 
 // States is what is known of each node now.

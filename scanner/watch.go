@@ -121,7 +121,7 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 		if !k.Has(keyspace.FactType) {
 			continue
 		}
-		rules := s.opts.Policy
+		rules := s.policy
 		if verdict := rules.Check(k); verdict.Big != policy.Healthy {
 			finds.Add(k, rules.Namespaces()[verdict.Namespace].Name, verdict.Big, time.Now())
 		} else {

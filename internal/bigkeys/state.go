@@ -9,6 +9,7 @@ import (
 
 // State is what a Tracker remembers, in a form to be written to a file.
 type State struct {
+	Policy        string // that made the keys big: policy.Policy.BigKeys
 	Baselined     [Classes]bool
 	Refused       [policy.NumSeverities]bool
 	New, Resolved Counts
@@ -36,7 +37,7 @@ type Stay struct {
 
 // State copies what is remembered.
 func (t *Tracker) State() *State {
-	s := &State{Baselined: t.baselined, Refused: t.refused, New: t.view.New, Resolved: t.view.Resolved}
+	s := &State{Policy: t.policy, Baselined: t.baselined, Refused: t.refused, New: t.view.New, Resolved: t.view.Resolved}
 	for id, e := range t.entries {
 		k := KeyState{ID: id, Severity: e.severity, Type: e.typ}
 		for i, stay := range e.stays {
@@ -54,7 +55,7 @@ func (t *Tracker) State() *State {
 // file may be older than the program, or edited by hand.
 func Restore(s *State) *Tracker {
 	t := New()
-	t.baselined, t.refused = s.Baselined, s.Refused
+	t.policy, t.baselined, t.refused = s.Policy, s.Baselined, s.Refused
 	for _, k := range s.Keys {
 		if k.Severity >= policy.NumSeverities || k.Type >= keyspace.NumTypes || len(t.entries) >= Capacity {
 			continue

@@ -74,7 +74,8 @@ type View struct {
 // Views are shared.
 type Tracker struct {
 	entries   map[ID]*entry
-	baselined [Classes]bool              // a cycle has measured the class
+	policy    string                     // that judges, by its fingerprint
+	baselined [Classes]bool              // a cycle has measured the class under it
 	refused   [policy.NumSeverities]bool // by the last committed cycle
 	view      *View
 }
@@ -117,6 +118,16 @@ func (t *Tracker) Known(id ID) bool {
 // View is what the last committed cycle left.
 func (t *Tracker) View() *View { return t.view }
 
+// SetPolicy tells by which policy the next cycle judges; it is known by its
+// fingerprint, policy.Policy.BigKeys. Under another one the first measurement of
+// a class is its baseline again: what enters or leaves a tier then does so by the
+// policy, for all that is known.
+func (t *Tracker) SetPolicy(fingerprint string) {
+	if t.policy != fingerprint {
+		t.policy, t.baselined = fingerprint, [Classes]bool{}
+	}
+}
+
 // Commit takes over what a complete and coherent cycle found. The first cycle
 // that measures a class is its baseline: what it finds was there before anyone
 // watched.
@@ -130,7 +141,7 @@ func (t *Tracker) Commit(found *Finds, now time.Time) {
 	}
 	for id, e := range t.entries {
 		if e.severity != policy.Healthy && !found.has(id) && e.watched.Before(found.started) {
-			t.leave(e, policy.Healthy, now, &next)
+			e.leave(policy.Healthy, now, !t.baselined[classOf(id)], &next)
 		}
 		if e.severity == policy.Healthy && e.forgotten(now) {
 			delete(t.entries, id)
@@ -163,7 +174,7 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 	}
 	switch {
 	case f.severity < e.severity:
-		t.leave(e, f.severity, now, view)
+		e.leave(f.severity, now, !t.baselined[classOf(id)], view)
 	case f.severity > e.severity:
 		// While keys of this tier had to be refused, a newcomer may be an old one.
 		quiet := !t.baselined[classOf(id)] || t.refused[f.severity] || refused[f.severity]
@@ -193,13 +204,18 @@ func (e *entry) enter(to policy.Severity, now time.Time, quiet bool, view *View)
 	}
 }
 
-// leave moves a key down, out of the tier that it is in.
-func (t *Tracker) leave(e *entry, to policy.Severity, now time.Time, view *View) {
+// leave moves a key down, out of the tier that it is in. When it does so quietly,
+// that stay is no memory: to come back is news.
+func (e *entry) leave(to policy.Severity, now time.Time, quiet bool, view *View) {
 	old := &e.stays[e.severity]
-	old.left = now
-	view.Resolved[e.typ][e.severity]++
+	baseline := quiet || old.baseline || e.stays[to].baseline
+	if old.left = now; quiet {
+		*old = stay{}
+	} else {
+		view.Resolved[e.typ][e.severity]++
+	}
 	if to != policy.Healthy {
-		e.stays[to] = stay{entered: now, baseline: old.baseline || e.stays[to].baseline}
+		e.stays[to] = stay{entered: now, baseline: baseline}
 	} else {
 		e.detail = nil // its name comes with it, should it come back
 	}

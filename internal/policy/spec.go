@@ -100,10 +100,10 @@ func wrong(where, format string, args ...any) error {
 func settings(rules []Rule, base []Settings, specs []RuleSpec, inNamespace bool) ([]Settings, error) {
 	result, seen := slices.Clone(base), map[string]bool{}
 	for _, spec := range specs {
-		i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == spec.ID })
+		i, err := Find(rules, spec.ID)
 		switch {
-		case i < 0:
-			return nil, wrong(spec.Where, "there is no rule %q; the rules are %s", spec.ID, listed(rules, func(r Rule) string { return r.ID }))
+		case err != nil:
+			return nil, wrong(spec.Where, "%w", err)
 		case seen[spec.ID]:
 			return nil, wrong(spec.Where, "%s: is said twice", spec.ID)
 		case inNamespace && rules[i].New == nil:
@@ -220,6 +220,15 @@ func checkWatch(watch []WatchedKey) error {
 func printable(s string, limit int) bool {
 	return len(s) <= limit && utf8.ValidString(s) &&
 		!strings.ContainsFunc(s, func(c rune) bool { return !unicode.IsPrint(c) })
+}
+
+// Find is the index of the rule.
+func Find(rules []Rule, id string) (int, error) {
+	i := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == id })
+	if i < 0 {
+		return i, fmt.Errorf("there is no rule %q; the rules are %s", id, listed(rules, func(r Rule) string { return r.ID }))
+	}
+	return i, nil
 }
 
 func listed[T any](all []T, name func(T) string) string {
