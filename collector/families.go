@@ -14,6 +14,7 @@ const (
 	groupBigKeys = "New big keys"
 	groupServer  = "Server and command hygiene (one probe a cycle, always on the primary)"
 	groupScan    = "The scan itself"
+	groupWatched = "Watched by policy"
 	groupSelf    = "Self"
 )
 
@@ -76,6 +77,9 @@ func families() []family {
 		{groupServer, "on_command_calls_total", "Calls of commands whose time grows with the size of a key, of transactions and scripts, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.OnCommands(), calls)},
 		{groupServer, "on_command_seconds_total", "Time that the server spent in those commands, since its start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.OnCommands(), func(u snapshot.Usage) float64 { return u.Time.Seconds() })},
 		{groupServer, "multi_key_command_calls_total", "Calls of commands that work on several sets, sorted sets or lists at once, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, breakdowns, eachCommand(policy.MultiKeyCommands(), calls)},
+
+		{groupWatched, "watched_key_memory_bytes", "MEMORY USAGE of the keys that the policy names under watch, as the last look found them; absent = there is no such key.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, breakdowns, sendWatchedBytes},
+		{groupWatched, "watched_key_elements", "Elements of those of them that are collections.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, breakdowns, sendWatchedElements},
 
 		{groupSelf, "tracked_big_keys", "Big keys remembered, those that left within 48 h included.", gauge, perTarget, nil, totals, sendTracked},
 		{groupSelf, "watched_keys", "Big keys known by name, which are measured anew every --scan.watch-interval.", gauge, perTarget, nil, totals, sendWatched},

@@ -194,3 +194,17 @@ func sendListedElements(k *bigkeys.Listed, o *out, labels ...string) {
 		o.send(float64(k.Elements), labels...)
 	}
 }
+
+func sendWatchedBytes(n *snapshot.NodeState, o *out) {
+	for _, w := range n.Watched {
+		o.send(float64(w.Bytes), keyspace.DBLabel(w.DB), w.Namespace, w.Type.String(), w.Label)
+	}
+}
+
+func sendWatchedElements(n *snapshot.NodeState, o *out) {
+	for _, w := range n.Watched {
+		if w.Elements >= 0 {
+			o.send(float64(w.Elements), keyspace.DBLabel(w.DB), w.Namespace, w.Type.String(), w.Label)
+		}
+	}
+}

@@ -21,9 +21,10 @@ import (
 // fakeNode is a server in memory. Its hooks make trouble; nil = none.
 type fakeNode struct {
 	dbs                         map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
-	info                        Info                     // DBs are derived from dbs
-	pageTime, infoTime, lenTime time.Duration            // how long a page, INFO and the lengths take
-	lookTime                    time.Duration            // how long an Inspect takes
+	slowKeys                    []string
+	info                        Info          // DBs are derived from dbs
+	pageTime, infoTime, lenTime time.Duration // how long a page, INFO and the lengths take
+	lookTime                    time.Duration // how long an Inspect takes
 	rtt                         time.Duration
 	known                       map[string]bool      // see Session.KnownCommands
 	config                      *policy.ServerConfig // nil = denied
@@ -232,7 +233,7 @@ func (s *fakeSession) Config(context.Context) (*policy.ServerConfig, error) {
 
 func (s *fakeSession) SlowKeys(context.Context) ([]string, error) {
 	s.sent[keyspace.CmdSlowlogGet]++
-	return nil, nil
+	return s.slowKeys, nil
 }
 
 func (s *fakeSession) Sent() [keyspace.NumCommands]uint64 { return s.sent }

@@ -74,10 +74,11 @@ type Scanner struct {
 	runID     string  // of the process behind the session; "" = not known yet
 	usage     *usage  // at the last contact of this session
 	contacted time.Time
-	lookDue   time.Time // at the watch list
-	saved     time.Time // the state file
-	infos     int64     // INFOs that were answered
-	counted   *counted  // when the last cycle was published; nil = not a primary's, or none
+	lookDue   time.Time                          // at the watch list
+	pinned    map[bigkeys.ID]snapshot.WatchedKey // what the last look found of the keys that the policy names
+	saved     time.Time                          // the state file
+	infos     int64                              // INFOs that were answered
+	counted   *counted                           // when the last cycle was published; nil = not a primary's, or none
 }
 
 // New makes a scanner of the node.

@@ -1,6 +1,8 @@
 package scanner
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"time"
 
@@ -176,10 +178,19 @@ func (st *nodeState) aborted(reason fault.Reason, err error) {
 }
 
 // looked takes over what a look at the watch list left.
-func (st *nodeState) looked(view *bigkeys.View) {
+func (st *nodeState) looked(view *bigkeys.View, pinned map[bigkeys.ID]snapshot.WatchedKey) {
+	var watched []snapshot.WatchedKey
+	for _, w := range pinned {
+		if w.Bytes != unmeasured {
+			watched = append(watched, w)
+		}
+	}
+	slices.SortFunc(watched, func(a, b snapshot.WatchedKey) int {
+		return cmp.Or(cmp.Compare(a.DB, b.DB), cmp.Compare(a.Label, b.Label))
+	})
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	st.now.BigKeys = view
+	st.now.BigKeys, st.now.Watched = view, watched
 }
 
 // publish ends a cycle with its results.

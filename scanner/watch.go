@@ -1,6 +1,7 @@
 package scanner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
+	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 const (
@@ -34,7 +36,10 @@ func (s *Scanner) lookAtWatched(ctx context.Context) error {
 	}
 	busy := s.pace.busy
 	finds := s.tracker.Look(started)
-	list := s.tracker.WatchList()
+	list, err := s.watchList(ctx)
+	if err != nil {
+		return err
+	}
 	for len(list) > 0 {
 		n := 1
 		for n < min(len(list), watchPage) && list[n].ID.DB == list[0].ID.DB {
@@ -53,15 +58,68 @@ func (s *Scanner) lookAtWatched(ctx context.Context) error {
 	}
 	every := time.Duration(float64(s.pace.busy-busy) / (s.pace.duty * watchShare))
 	s.lookDue = started.Add(max(every, s.opts.WatchInterval))
-	if finds.Empty() {
-		return nil
-	}
-	moved := s.tracker.Update(finds)
-	s.state.looked(s.tracker.View())
+	moved := !finds.Empty() && s.tracker.Update(finds)
+	s.state.looked(s.tracker.View(), s.pinned)
 	if moved && time.Since(s.saved) >= saveEvery {
 		s.remember()
 	}
 	return nil
+}
+
+// maxHintedDBs is in how many databases a hinted name is looked for: the slow log
+// does not tell which one a key is in.
+const maxHintedDBs = 16
+
+// unmeasured is the size of a key that was not measured yet.
+const unmeasured = -1
+
+// watchList are the keys to look at, each once and by database: the big ones
+// that are known by name, those that the policy names, and those that the slow
+// log does.
+func (s *Scanner) watchList(ctx context.Context) ([]bigkeys.Watched, error) {
+	list, pinned := s.tracker.WatchList(), map[bigkeys.ID]snapshot.WatchedKey{}
+	for _, w := range s.policy.Watch() {
+		id := bigkeys.ID{DB: w.DB, Hash: keyspace.HashName(w.Name)}
+		last, known := s.pinned[id]
+		if !known {
+			last = snapshot.WatchedKey{DB: w.DB, Label: keyspace.Label(w.Name), Bytes: unmeasured}
+		}
+		pinned[id] = last
+		list = append(list, bigkeys.Watched{ID: id, Name: w.Name, Bytes: last.Bytes})
+	}
+	s.pinned = pinned
+	if s.opts.SlowlogHints {
+		names, err := s.slowKeys(ctx)
+		if err != nil {
+			return nil, err
+		}
+		dbs := s.state.get().Status.Info.DBs
+		for _, db := range dbs[:min(len(dbs), maxHintedDBs)] {
+			for _, name := range names {
+				id := bigkeys.ID{DB: db.DB, Hash: keyspace.HashName(name)}
+				list = append(list, bigkeys.Watched{ID: id, Name: name, Bytes: unmeasured})
+			}
+		}
+	}
+	// Of a key that is there for several reasons, the one with the least known
+	// size wins: where that is none, the key is asked for everything.
+	slices.SortFunc(list, func(a, b bigkeys.Watched) int {
+		return cmp.Or(cmp.Compare(a.ID.DB, b.ID.DB), cmp.Compare(a.ID.Hash, b.ID.Hash), cmp.Compare(a.Bytes, b.Bytes))
+	})
+	return slices.CompactFunc(list, func(a, b bigkeys.Watched) bool { return a.ID == b.ID }), nil
+}
+
+func (s *Scanner) slowKeys(ctx context.Context) (names []string, err error) {
+	var spent cost
+	err = s.patiently(ctx, func() error {
+		return s.measure(&spent, func() (int, error) {
+			var err error
+			names, err = s.session.SlowKeys(ctx)
+			return 1, err
+		})
+	})
+	s.pace.charge(spent.took, spent.trips, 0, spent.commands)
+	return names, err
 }
 
 // lookAt measures some keys of one database. Only of those whose MEMORY USAGE
@@ -85,7 +143,8 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 			switch {
 			case err != nil:
 			case problems[i] == fault.Gone:
-				finds.Left(bigkeys.ID{DB: keys[i].DB, Hash: keys[i].Hash}, time.Now())
+				finds.Left(idOf(keys[i]), time.Now())
+				s.pin(keys[i], 0)
 				keys[i] = nil
 			case problems[i] != fault.NoProblem:
 				keys[i] = nil // the next cycle tells
@@ -118,15 +177,38 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 		return err
 	}
 	for _, k := range keys {
-		if !k.Has(keyspace.FactType) {
-			continue
-		}
-		rules := s.policy
-		if verdict := rules.Check(k); verdict.Big != policy.Healthy {
-			finds.Add(k, rules.Namespaces()[verdict.Namespace].Name, verdict.Big, time.Now())
-		} else {
-			finds.Left(bigkeys.ID{DB: k.DB, Hash: k.Hash}, time.Now())
+		verdict := s.policy.Check(k)
+		s.pin(k, verdict.Namespace)
+		switch {
+		case !k.Has(keyspace.FactType):
+		case verdict.Big != policy.Healthy:
+			finds.Add(k, s.policy.Namespaces()[verdict.Namespace].Name, verdict.Big, time.Now())
+		default:
+			finds.Left(idOf(k), time.Now())
 		}
 	}
 	return nil
+}
+
+func idOf(k *keyspace.Key) bigkeys.ID { return bigkeys.ID{DB: k.DB, Hash: k.Hash} }
+
+// pin takes over what was found of a key, if the policy names it. One whose
+// bytes are not known is gone.
+func (s *Scanner) pin(k *keyspace.Key, namespace int) {
+	w, pinned := s.pinned[idOf(k)]
+	if !pinned {
+		return
+	}
+	w.Namespace = s.policy.Namespaces()[namespace].Name
+	w.Type, w.Bytes, w.Elements = keyspace.Unknown, unmeasured, unmeasured
+	if k.Has(keyspace.FactType) {
+		w.Type = k.Type
+	}
+	if k.Has(keyspace.FactBytes) {
+		w.Bytes = k.Bytes
+	}
+	if k.Has(keyspace.FactLength) && k.Type.Collection() {
+		w.Elements = k.Length
+	}
+	s.pinned[idOf(k)] = w
 }

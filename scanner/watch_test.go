@@ -3,6 +3,7 @@ package scanner
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -159,6 +160,65 @@ func TestWatchIsSaved(t *testing.T) {
 			if saved := s.saved.After(before); saved != tc.saved {
 				t.Errorf("look %d: saved %v", i, saved)
 			}
+		}
+	})
+}
+
+// TestWatchedByPolicy: keys that the policy names are measured whatever their
+// size, from the first look on, and shown while they exist.
+func TestWatchedByPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		rules, err := policy.New(policy.Spec{Watch: []policy.WatchedKey{{Name: "queue:mail"}, {Name: "user:1"}, {Name: "none:1"}, {DB: 3, Name: "queue:mail"}, {Name: "big:1"}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opts.Policy = rules
+		queue := stringKey(0, "queue:mail", 700)
+		queue.Type, queue.Length = keyspace.List, 12
+		node := newFake(queue, stringKey(0, "big:1", 20_000))
+		sup, stop := run(opts, node)
+		defer stop()
+		time.Sleep(defaultWatchInterval)
+		want := func(about string, all ...snapshot.WatchedKey) {
+			t.Helper()
+			if got := sup.States()[0].Watched; !slices.Equal(got, all) {
+				t.Errorf("%s: %+v", about, got)
+			}
+		}
+		big := snapshot.WatchedKey{Label: "big:1", Namespace: "default", Type: keyspace.String, Bytes: 20_000, Elements: -1}
+		mail := snapshot.WatchedKey{Label: "queue:mail", Namespace: "default", Type: keyspace.List, Bytes: 700, Elements: 12}
+		want("two exist", big, mail)
+		node.dbs[0][0] = node.dbs[0][0][:1]
+		node.dbs[0][0][0].Bytes, node.dbs[0][0][0].Length = 900, 15
+		node.dbs[3] = [][]keyspace.Key{{stringKey(3, "queue:mail", 64)}}
+		time.Sleep(defaultWatchInterval)
+		mail.Bytes, mail.Elements = 900, 15
+		want("one went, one came", mail, snapshot.WatchedKey{DB: 3, Label: "queue:mail", Namespace: "default", Type: keyspace.String, Bytes: 64, Elements: -1})
+		if v := sup.States()[0].BigKeys; v.Watched != 0 || v.Resolved[keyspace.String][policy.Warning] != 1 {
+			t.Errorf("the big one is not resolved: %+v", v)
+		}
+	})
+}
+
+// TestSlowKeys: a big key that someone uses is found within a watch interval, in
+// whichever database, before the scan comes by.
+func TestSlowKeys(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		opts.SlowlogHints, opts.Interval = true, time.Hour
+		node := newFake(stringKey(0, "used:1", 100), stringKey(0, "small:1", 100))
+		node.dbs[3] = [][]keyspace.Key{{stringKey(3, "x:1", 100)}}
+		sup, stop := run(opts, node)
+		defer stop()
+		time.Sleep(time.Minute)
+		node.dbs[0][0][0] = stringKey(0, "used:1", 20_000)
+		node.dbs[3][0] = append(node.dbs[3][0], stringKey(3, "used:1", 6<<20))
+		node.slowKeys = []string{"used:1", "small:1", "gone:1"}
+		time.Sleep(defaultWatchInterval)
+		v := sup.States()[0].BigKeys
+		if v.New[keyspace.String][policy.Warning] != 1 || v.New[keyspace.String][policy.Critical] != 1 || v.Watched != 2 || len(v.Listed) != 2 {
+			t.Errorf("%+v", v)
 		}
 	})
 }

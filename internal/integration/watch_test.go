@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/internal/testredis"
 	"redis_keyhealth_exporter/scanner"
@@ -57,5 +58,35 @@ func TestWatchList(t *testing.T) {
 	}
 	if a := age(); a < 3*time.Second {
 		t.Errorf("the unused key looks used %v ago", a)
+	}
+}
+
+// TestSlowLogHints: between two cycles an hour apart, the slow log leads to a key
+// that became big; the commands that used it are not repeated, only its size is
+// asked for. Queues that the policy names show from the first look on.
+func TestSlowLogHints(t *testing.T) {
+	server := testredis.Start(t, "--slowlog-log-slower-than", "0", "--slowlog-max-len", "1000")
+	client := server.Client(t)
+	load(t, client, 2, []any{"SET", "a:1", "v"}, []any{"RPUSH", "queue:mail", "a", "b", "c"})
+	rules, err := policy.New(policy.Spec{Watch: []policy.WatchedKey{{DB: 2, Name: "queue:mail"}, {Name: "queue:mail"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, flagsOf(server.Addr()), func(o *scanner.Options) {
+		o.Policy, o.Interval, o.WatchInterval, o.SlowlogHints = rules, time.Hour, time.Second, true
+	})
+	r.start()
+	elements := label("watched_key_elements", "db=db2", "namespace=default", "key_type=list", "key=queue:mail")
+	eventually(t, "first cycle and look", func() bool { return r.status().Cycles[snapshot.Complete] == 1 && r.metrics()[elements] == 3 })
+	load(t, client, 2, []any{"APPEND", "a:1", strings.Repeat("v", 20_000)}, []any{"GET", "a:1"}, []any{"LPOP", "queue:mail"})
+	eventually(t, "the key is known to be big", func() bool {
+		got := r.metrics()
+		return got[label("new_big_keys_total", "key_type=string", "severity=warning")] == 1 && got["watched_keys{}"] == 1 && got[elements] == 2
+	})
+	if got := r.metrics()[label("watched_key_elements", "db=db0", "namespace=default", "key_type=unknown", "key=queue:mail")]; got != 0 {
+		t.Errorf("a key that is not there has %v elements", got)
+	}
+	if n := r.status().Cycles[snapshot.Complete]; n != 1 {
+		t.Errorf("%d cycles", n)
 	}
 }

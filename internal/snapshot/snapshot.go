@@ -99,4 +99,15 @@ type NodeState struct {
 	Status   Status
 	Snapshot *Snapshot     // nil before the first complete cycle
 	BigKeys  *bigkeys.View // never nil
+	Watched  []WatchedKey  // those of the policy's watch list that exist, by database; replaced, never changed
+}
+
+// WatchedKey is a key that the policy names to be watched.
+type WatchedKey struct {
+	DB        int
+	Label     string // keyspace.Label of the name
+	Namespace string
+	Type      keyspace.Type
+	Bytes     int64
+	Elements  int64 // -1 = not known, or no collection
 }
