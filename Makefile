@@ -47,7 +47,7 @@ fmt: ## format the code
 	$(GOFUMPT) -w .
 
 generate: ## write the generated docs and golden files anew
-	go test ./collector ./internal/policy -run 'TestDocs|TestGolden' -update
+	go test ./collector ./internal/policy ./internal/config -run 'TestDocs|TestGolden|TestDefaultPolicy' -update
 
 demo: ## show the exporter at work on a Redis of its own
 	@scripts/install-tools.sh redis-server

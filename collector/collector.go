@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -24,9 +25,16 @@ type Source interface {
 
 // Options are the settings of a collector.
 type Options struct {
-	Source       Source
-	MaxSeries    int       // detail is dropped before a scrape has more
-	ConfigLoaded time.Time // when the present configuration was taken over
+	Source        Source
+	MaxSeries     int // detail is dropped before a scrape has more
+	Configuration func() Configuration
+}
+
+// Configuration is what is shown of the one that is in use.
+type Configuration struct {
+	Loaded     time.Time // when it was taken over
+	Failed     bool      // a later one could not be
+	Namespaces []policy.Namespace
 }
 
 // Collector is a prometheus.Collector over the families table.
@@ -55,7 +63,7 @@ func (c *Collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect sends what is known now. Where that is more than MaxSeries, whole
 // classes of families are left out, the most detailed first.
 func (c *Collector) Collect(ch chan<- prometheus.Metric) {
-	view := &view{nodes: c.opts.Source.States(), loaded: c.opts.ConfigLoaded}
+	view := &view{nodes: c.opts.Source.States(), configuration: c.opts.Configuration()}
 	view.limitDBs(c.opts.MaxSeries)
 	byClass := [numClasses][]prometheus.Metric{}
 	series, total := [numClasses]int{}, 1 // that of series_dropped
@@ -88,10 +96,10 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 
 // view is what one scrape sees.
 type view struct {
-	nodes   []snapshot.NodeState
-	loaded  time.Time
-	shown   map[dbID]bool // databases whose series are sent; nil = all
-	dropped int
+	nodes         []snapshot.NodeState
+	configuration Configuration
+	shown         map[dbID]bool // databases whose series are sent; nil = all
+	dropped       int
 }
 
 type dbID struct {

@@ -107,10 +107,15 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	return n
 }
 
+func configuration(t testing.TB) func() Configuration {
+	c := Configuration{Loaded: at, Namespaces: rules(t).Namespaces()}
+	return func() Configuration { return c }
+}
+
 func gatherer(t testing.TB, source Source, maxSeries int) *prometheus.Registry {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(New(Options{Source: source, MaxSeries: maxSeries, ConfigLoaded: at})); err != nil {
+	if err := registry.Register(New(Options{Source: source, MaxSeries: maxSeries, Configuration: configuration(t)})); err != nil {
 		t.Fatal(err)
 	}
 	return registry
@@ -370,7 +375,7 @@ func BenchmarkScrape(b *testing.B) {
 				source = append(source, worst(b, fmt.Sprint("n", i), 1))
 			}
 			registry := prometheus.NewRegistry()
-			registry.MustRegister(New(Options{Source: source, MaxSeries: 1 << 20, ConfigLoaded: at}))
+			registry.MustRegister(New(Options{Source: source, MaxSeries: 1 << 20, Configuration: configuration(b)}))
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := registry.Gather(); err != nil {

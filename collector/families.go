@@ -85,9 +85,9 @@ func families() []family {
 		{groupSelf, "watched_keys", "Big keys known by name, which are measured anew every --scan.watch-interval.", gauge, perTarget, nil, totals, sendWatched},
 		{groupSelf, "tracking_overflow", "1 = there are more big keys than can be remembered: newcomers raise no event.", gauge, perTarget, nil, totals, sendOverflow},
 		{groupSelf, "state_save_errors_total", "Failed writes of --state.file: a restart would begin with a new baseline.", counter, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return float64(s.StateErrors) })},
-		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, func(_ *snapshot.NodeState, o *out) { o.send(1, policy.DefaultNamespace, "") }},
-		{groupSelf, "config_last_reload_successful", "1 = the last configuration that was read was good.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(1) }},
-		{groupSelf, "config_last_reload_success_timestamp_seconds", "When the present configuration was taken over, Unix seconds.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(unix(o.view.loaded)) }},
+		{groupSelf, "namespace_info", "Policy namespaces and their owners; always 1.", gauge, self, []string{"namespace", "owner"}, totals, sendNamespaces},
+		{groupSelf, "config_last_reload_successful", "1 = the last configuration that was read was good.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(boolean(!o.view.configuration.Failed)) }},
+		{groupSelf, "config_last_reload_success_timestamp_seconds", "When the present configuration was taken over, Unix seconds.", gauge, self, nil, totals, func(_ *snapshot.NodeState, o *out) { o.send(unix(o.view.configuration.Loaded)) }},
 		{groupSelf, "series_dropped", "Series left out of this scrape by --metrics.max-series: those of keys first, then histograms and rules, and of more than max-series / 80 databases those with fewest keys.", gauge, self, nil, totals, nil},
 	}
 }
@@ -172,6 +172,12 @@ func sendTopology(first *snapshot.NodeState, o *out) {
 	}
 	for role, n := range roles {
 		o.send(float64(n), role)
+	}
+}
+
+func sendNamespaces(_ *snapshot.NodeState, o *out) {
+	for _, n := range o.view.configuration.Namespaces {
+		o.send(1, n.Name, n.Owner)
 	}
 }
 

@@ -25,17 +25,20 @@ const (
 const (
 	program        = "redis_keyhealth_exporter"
 	defaultCommand = "serve"
+	checkCommand   = "check"
 	defaultPort    = ":10121"
 )
 
 // flags is the command line as given.
 type flags struct {
-	redis     config.RedisFlags
-	scan      config.Scan
-	server    config.Server
-	log       config.Log
-	web       *web.FlagConfig
-	telemetry string
+	redis      config.RedisFlags
+	scan       config.Scan
+	server     config.Server
+	log        config.Log
+	web        *web.FlagConfig
+	telemetry  string
+	policyFile string
+	asked      asked // check
 
 	given map[string]*bool // by flag: it stands on the command line
 }
@@ -43,12 +46,14 @@ type flags struct {
 // Run is the program. It ends when ctx does and returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	f, app := commandLine(stdout)
-	ended, err := parse(app, args)
-	if ended {
-		return exitOK
-	}
+	command, err := parse(app, args)
 	if err == nil {
-		err = serve(ctx, f, stderr)
+		switch command {
+		case defaultCommand:
+			err = serve(ctx, f, stderr)
+		case checkCommand:
+			err = check(f, stdout)
+		}
 	}
 	if err != nil {
 		fmt.Fprintf(stderr, "%s: %s\n", program, f.blame(err))
@@ -65,6 +70,13 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.HelpFlag.Short('h')
 	app.Version(version.Print(program)).VersionFlag.Short('V')
 	app.Command(defaultCommand, "Scan and expose metrics (default).")
+	check := app.Command(checkCommand, "Check the configuration and print the policy that it makes, as a policy file; or tell what it means for one key.")
+	// What is asked once is no setting: these have no environment variables.
+	check.Flag("key", "Name of a key: tell which namespace and which rules apply to it, and why.").IsSetByUser(&f.asked.given).StringVar(&f.asked.key)
+	check.Flag("db", "Database of that key.").Default("0").IsSetByUser(&f.asked.dbGiven).IntVar(&f.asked.db)
+	for _, flag := range check.Model().Flags {
+		check.GetFlag(flag.Name).SetValue(named{flag.Value, flag.Name})
+	}
 
 	app.Flag("redis.addr", "The server to scan: redis://host:port, rediss://host:port (TLS), unix:///path or host:port.").
 		Default("redis://127.0.0.1:6379").StringVar(&f.redis.Addr)
@@ -86,6 +98,7 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 
+	app.Flag("policy.file", "YAML file with the rules' levels, thresholds, exemptions and namespaces; read anew on SIGHUP and POST /-/reload. Default: the rulebook's, see check.").StringVar(&f.policyFile)
 	app.Flag("state.file", "File that carries over a restart what the last cycle found and which big keys are known, so that old ones are not called new; written after each cycle.").StringVar(&f.scan.StateFile)
 
 	app.Flag("server.config-probe", "Read timeout, client-output-buffer-limit and lazyfree-lazy-* by CONFIG GET, for lazyfree_off, limits_unset and ttl_big_key. Off by default: the ACL right to it (+config|get) lets the account read requirepass, too.").BoolVar(&f.server.ConfigProbe)

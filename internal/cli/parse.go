@@ -17,8 +17,9 @@ var errArgument = errors.New("unexpected argument: settings are flags, such as -
 // done stands for the exit that kingpin asks for.
 type done struct{ status int }
 
-// parse fills in the flags; ended tells that --help or --version was all.
-func parse(app *kingpin.Application, args []string) (ended bool, err error) {
+// parse fills in the flags and returns the command; "" = --help or --version was
+// all.
+func parse(app *kingpin.Application, args []string) (command string, err error) {
 	// kingpin reads arguments from a file where one begins with @: here an address
 	// or a password may begin so, and what it reads ends up in errors. The setting
 	// is kingpin's own and global.
@@ -27,9 +28,7 @@ func parse(app *kingpin.Application, args []string) (ended bool, err error) {
 	app.Terminate(func(status int) { panic(done{status}) })
 	defer func() {
 		switch p := recover(); p {
-		case nil:
-		case done{exitOK}:
-			ended = true
+		case nil, done{exitOK}:
 		case done{1}: // of "help" for what there is not
 			err = errArgument
 		default:
@@ -42,8 +41,8 @@ func parse(app *kingpin.Application, args []string) (ended bool, err error) {
 	if err == nil && line.SelectedCommand == nil && !asksHelp(app, line) {
 		args = append(slices.Clone(args), defaultCommand)
 	}
-	_, err = app.Parse(args)
-	return false, plain(err)
+	command, err = app.Parse(args)
+	return command, plain(err)
 }
 
 func asksHelp(app *kingpin.Application, line *kingpin.ParseContext) bool {

@@ -8,9 +8,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/signal"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-kit/log"
@@ -22,8 +24,8 @@ import (
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
 	"redis_keyhealth_exporter/collector"
+	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/gokitslog"
-	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/state"
 	"redis_keyhealth_exporter/internal/topology"
 	"redis_keyhealth_exporter/internal/web"
@@ -36,17 +38,14 @@ const shutdownTimeout = time.Second
 // serve scans and exposes metrics until ctx ends. Its errors are those of the
 // configuration: whatever befalls Redis is no reason to end.
 func serve(ctx context.Context, f *flags, stderr io.Writer) error {
-	redis, err := f.redis.Validate()
+	hangups := make(chan os.Signal, 1) // whoever sends one early does not end the program
+	signal.Notify(hangups, syscall.SIGHUP)
+	defer signal.Stop(hangups)
+	redis, err := f.validate()
 	if err != nil {
 		return err
 	}
-	if err := f.scan.Validate(); err != nil {
-		return err
-	}
-	if err := validateWeb(f); err != nil {
-		return err
-	}
-	rules, err := policy.New(policy.Spec{})
+	rules, err := loadPolicy(f.policyFile)
 	if err != nil {
 		return err
 	}
@@ -72,12 +71,13 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		Remembered:       remembered,
 		Logger:           logger,
 	})
+	reloader := newReloader(f.policyFile, rules, supervisor.SetPolicy, logger)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		versioncollector.NewCollector(program),
-		collector.New(collector.Options{Source: supervisor, MaxSeries: f.scan.MaxSeries, ConfigLoaded: time.Now()}),
+		collector.New(collector.Options{Source: supervisor, MaxSeries: f.scan.MaxSeries, Configuration: reloader.state}),
 	)
 	handler, err := web.New(web.Options{
 		Source:        supervisor,
@@ -86,6 +86,8 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		TelemetryPath: f.telemetry,
 		Version:       version.Info(),
 		Interval:      f.scan.Interval,
+		Policy:        reloader.policy,
+		Reload:        reloader.reload,
 		Logger:        logger,
 	})
 	if err != nil {
@@ -99,7 +101,10 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		if os.Geteuid() == 0 {
 			level.Info(logger).Log("msg", "running as root: nothing here needs it")
 		}
+		var reloads sync.WaitGroup
+		reloads.Go(func() { reloader.onSignal(ctx, hangups) })
 		supervisor.Run(ctx)
+		reloads.Wait()
 		level.Info(logger).Log("msg", "shutting down")
 	})
 }
@@ -159,6 +164,18 @@ func run(ctx context.Context, server *http.Server, listen func() error, scan fun
 	}
 	joined.Wait()
 	return failed
+}
+
+// validate checks all flags but the policy, and turns to no server.
+func (f *flags) validate() (config.Redis, error) {
+	redis, err := f.redis.Validate()
+	if err == nil {
+		err = f.scan.Validate()
+	}
+	if err == nil {
+		err = validateWeb(f)
+	}
+	return redis, err
 }
 
 // validateWeb finds what exporter-toolkit would only tell later, or less clearly.

@@ -97,7 +97,8 @@ func (f yamlFile) syntax(err error, content []byte) error {
 	if line == 0 || parserError.MatchString(parts[2]) {
 		line++
 	}
-	return fmt.Errorf("%s: %s", f.line(line), parts[2])
+	last := 1 + bytes.Count(bytes.TrimRight(content, "\n"), []byte("\n"))
+	return fmt.Errorf("%s: %s", f.line(min(line, last)), parts[2]) // it may stand behind the end
 }
 
 var errAlias = errors.New("anchors, aliases and merge keys are not allowed: write it out")

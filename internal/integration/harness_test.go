@@ -61,7 +61,9 @@ func newRig(t *testing.T, flags config.RedisFlags, change func(*scanner.Options)
 	}
 	r := &rig{t: t, node: topology.Standalone(redis), registry: prometheus.NewPedanticRegistry()}
 	r.scanner = scanner.New(r.node, opts)
-	r.registry.MustRegister(collector.New(collector.Options{Source: r, MaxSeries: 20_000, ConfigLoaded: time.Now()}))
+	r.registry.MustRegister(collector.New(collector.Options{Source: r, MaxSeries: 20_000, Configuration: func() collector.Configuration {
+		return collector.Configuration{Loaded: time.Now(), Namespaces: opts.Policy.Namespaces()}
+	}}))
 	t.Cleanup(r.node.Close)
 	return r
 }

@@ -210,7 +210,7 @@ func (r *reports) node(n *snapshot.NodeState) NodeReport {
 		report.NewBigKeys = append(report.NewBigKeys, bigKeyReport(&k))
 	}
 	if n.Snapshot != nil {
-		report.addFindings(n.Snapshot)
+		report.addFindings(n.Snapshot, r.opts.Policy())
 	}
 	return report
 }
@@ -234,7 +234,7 @@ func (report *NodeReport) addInfo(info *snapshot.ServerInfo) {
 	}
 }
 
-func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
+func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy) {
 	report.Suspect = s.Suspect
 	violations := make([]float64, len(s.Evaluated))
 	var broken, named uint64
@@ -267,7 +267,7 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 	if named > 0 {
 		report.NamingRatio = float64(broken) / float64(named)
 	}
-	for i, rule := range policy.Rules() {
+	for i, rule := range rules.Rules() {
 		if rule.AboutServer() {
 			r := &s.Server.Rules[i]
 			report.ServerRules = append(report.ServerRules, ServerReport{rule.ID, docOf(rule.ID), r.Level.String(), r.Violated, r.Finding.String()})
@@ -277,7 +277,8 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue
 		}
-		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rule.Level).String(), Violated: rule.Violated, Keys: violations[i], Examples: []KeyReport{}}
+		violated, _ := rule.Words(rules.Settings(0, i).Values)
+		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rules.Settings(0, i).Level).String(), Violated: violated, Keys: violations[i], Examples: []KeyReport{}}
 		if named > 0 {
 			row.Share = violations[i] / float64(named)
 		}

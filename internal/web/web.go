@@ -19,6 +19,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
+	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -45,12 +46,14 @@ type Options struct {
 	Registerer    prometheus.Registerer
 	TelemetryPath string
 	Version       string
-	Interval      time.Duration // --scan.interval, for the report
+	Interval      time.Duration         // --scan.interval, for the report
+	Policy        func() *policy.Policy // that is in use
+	Reload        func() error          // the configuration; may be called from several goroutines
 	Logger        log.Logger
 }
 
 // reserved are the paths that the metrics cannot be served at.
-var reserved = []string{"/report", "/report.json", "/-/healthy", "/-/ready"}
+var reserved = []string{"/report", "/report.json", "/-/healthy", "/-/ready", "/-/reload"}
 
 // telemetryPath is what a browser, a scrape and the landing page, which escapes
 // nothing, agree on.
@@ -110,7 +113,20 @@ func New(o Options) (http.Handler, error) {
 		}
 		fmt.Fprintln(w, "ready")
 	})
+	// A page of another site must not make a browser do it.
+	mux.Handle("POST /-/reload", http.NewCrossOriginProtection().Handler(limited(slots, reload(o))))
 	return secured(mux), nil
+}
+
+// reload answers once the new configuration is in use, or says why it is not.
+func reload(o Options) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if err := o.Reload(); err != nil {
+			http.Error(w, "reload failed, the old configuration stays: "+err.Error(), http.StatusInternalServerError)
+			return
+		}
+		fmt.Fprintln(w, "reloaded")
+	}
 }
 
 func metrics(o Options) http.Handler {
