@@ -102,6 +102,10 @@ func node(t testing.TB, target string) snapshot.NodeState {
 			Calls:   map[string]snapshot.Usage{"keys": {Calls: 7, Time: time.Second}, "del": {Calls: 1000, Time: 2500 * time.Millisecond}},
 		}),
 		BigKeys: tracker.View(),
+		Watched: []snapshot.WatchedKey{
+			{DB: 0, Label: "queue:mail", Namespace: "queues", Type: keyspace.List, Bytes: 900, Elements: 12},
+			{DB: 0, Label: "user:1", Namespace: "default", Type: keyspace.String, Bytes: 100, Elements: -1},
+		},
 	}
 	n.Status.Evaluated = n.Snapshot.Evaluated
 	return n
