@@ -52,7 +52,7 @@ func nodeStatus(t testing.TB, target string) snapshot.Status {
 		Keys: 22, Busy: 1500 * time.Millisecond, Progress: 1,
 		CycleStarted: at.Add(-time.Second), CycleCompleted: at, CycleDuration: time.Second,
 		Coverage: 1, Duty: 0.04, SampleRatio: 1, DetailRatio: 1,
-		Evaluated: p.Evaluated(everything()),
+		Evaluated: p.Evaluated(everything(), policy.On),
 	}
 	s.Commands[keyspace.CmdScan] = 4
 	s.Commands[keyspace.CmdMemoryUsage] = 22
@@ -68,7 +68,7 @@ func nodeStatus(t testing.TB, target string) snapshot.Status {
 func everything() keyspace.Available {
 	var a keyspace.Available
 	for t := range a {
-		a[t] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength
+		a[t] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength | keyspace.FactEncoding | keyspace.FactIdle | keyspace.FactFrequency
 	}
 	return a
 }
@@ -79,13 +79,18 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	tracker.Commit(tracker.Begin(at, 0, 1), at.Add(-time.Hour))
 	finds := tracker.Begin(at, 0, 1)
 	b := snapshot.NewBuilder(rules(t), finds, 3, nil, at.Add(-time.Second))
+	encodings := map[keyspace.Type]keyspace.Encoding{keyspace.String: keyspace.EncodingRaw, keyspace.List: keyspace.EncodingQuicklist, keyspace.Hash: keyspace.EncodingHashtable}
 	add := func(db int, name string, typ keyspace.Type, size, length int64, ttl time.Duration) {
 		k := keyspace.Key{DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name), Type: typ, Bytes: size, Length: length, TTL: ttl}
 		k.Known = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL
 		if length > 0 {
 			k.Known |= keyspace.FactLength
 		}
-		b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
+		if detailed := length > 0 || name == "user:2"; detailed {
+			k.Known |= keyspace.FactEncoding | keyspace.FactIdle | keyspace.FactFrequency
+			k.Encoding, k.Idle, k.Frequency = encodings[typ], 45*24*time.Hour, uint8(200+length%50)
+		}
+		b.Add(&k, snapshot.Measured|snapshot.Detailed|snapshot.Fixed, at)
 	}
 	add(0, "user:1", keyspace.String, 100, 0, time.Hour)
 	add(0, "user:2", keyspace.String, 100, 0, keyspace.NoTTL)
@@ -97,7 +102,7 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	n := snapshot.NodeState{
 		Status: nodeStatus(t, target),
 		Snapshot: b.Finish(snapshot.Outcome{
-			Completed: at, Coverage: 1, Available: everything(),
+			Completed: at, Coverage: 1, Available: everything(), LazyExpire: policy.On,
 			Primary: &policy.ServerFacts{Called: map[string]int64{"keys": 1}, DBs: 2, MaxBytes: 9000, UsedBytes: 5000, EvictionPolicy: "noeviction"},
 			Calls:   map[string]snapshot.Usage{"keys": {Calls: 7, Time: time.Second}, "del": {Calls: 1000, Time: 2500 * time.Millisecond}},
 		}),
@@ -245,15 +250,16 @@ func worst(t testing.TB, target string, dbs int) snapshot.NodeState {
 					name := fmt.Sprint("k:", typ, i, cycle*(i%2))
 					k := keyspace.Key{
 						DB: db, Name: name, NameBytes: int64(len(name)), Hash: keyspace.HashName(name),
-						Known: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength,
+						Known: everything()[typ],
 						Type:  typ, Bytes: 200 << 20, Length: 20_000, TTL: time.Hour,
+						Encoding: keyspace.Encoding(i % 3), Frequency: 255,
 					}
-					b.Add(&k, snapshot.Measured|snapshot.Detailed, at)
+					b.Add(&k, snapshot.Measured|snapshot.Detailed|snapshot.Fixed, at)
 				}
 			}
 		}
 		tracker.Commit(finds, at)
-		last = b.Finish(snapshot.Outcome{Completed: at, Available: everything()})
+		last = b.Finish(snapshot.Outcome{Completed: at, Available: everything(), LazyExpire: policy.On})
 	}
 	s := nodeStatus(t, target)
 	for i := range s.Capabilities {

@@ -37,6 +37,11 @@ func families() []family {
 		{groupResults, "rule_violations_stderr", "Standard error of rule_violations; 0 where every key was judged, as by the name rules.", gauge, perNode, []string{"db", "rule", "level", "namespace"}, breakdowns, eachViolation(func(e snapshot.Estimate) float64 { return e.Stderr })},
 		{groupResults, "naming_violation_ratio", "Share of the keys that break a name_* rule of level mandatory or recommended.", gauge, perNode, []string{"db"}, totals, eachDB(sendNaming)},
 		{groupResults, "ttl_seconds", "Remaining lifetime of the keys that have one. A snapshot: use histogram_quantile directly, never rate().", histogram, perNode, []string{"db"}, breakdowns, eachDB(sendTTL)},
+		{groupResults, "expiring_keys_peak", "Most keys that expire within one clock minute of the 24 hours behind the cycle's start.", gauge, perNode, []string{"db"}, totals, eachDB(sendPeak)},
+		{groupResults, "expiring_keys_peak_timestamp_seconds", "Start of that minute, Unix seconds; absent where nothing expires.", gauge, perNode, []string{"db"}, totals, eachDB(sendPeakTime)},
+		{groupResults, "keys_by_encoding", "Keys by OBJECT ENCODING, estimated from a fixed 1/64 of the keys and from those that are large enough to break a rule.", gauge, perNode, []string{"db", "key_type", "encoding"}, breakdowns, eachType(sendEncodings)},
+		{groupResults, "idle_seconds", "OBJECT IDLETIME of the keys without a TTL, estimated like keys_by_encoding; of a primary that does not evict by LFU. A snapshot: use histogram_quantile directly, never rate().", histogram, perNode, []string{"db"}, breakdowns, eachDB(sendIdle)},
+		{groupResults, "hot_key_frequency", "Highest LFU counters (OBJECT FREQ, 0 to 255) of the node that were seen, over all databases: those of a fixed 1/64 of the keys, and of the keys that are large enough to break a rule; of a primary that evicts by LFU.", gauge, perNode, []string{"db", "namespace", "key_type", "key"}, detail, eachTop(topFrequency, sendTopValue)},
 		{groupResults, "snapshot_suspect", "1 = the figures of the last complete cycle are doubtful: the keyspace was flushed, or its coverage is off by more than 10 %.", gauge, perNode, nil, totals, sendSuspect},
 
 		{groupInfo, "keys_without_ttl", "Keys without a TTL.", gauge, perNode, []string{"db"}, totals, eachInfoDB(func(db snapshot.DBInfo) float64 { return float64(db.Keys - db.Expires) })},

@@ -89,6 +89,32 @@ func sendNaming(db *snapshot.DB, o *out, label string) {
 
 func sendTTL(db *snapshot.DB, o *out, label string) { o.sendHistogram(db.TTL, label) }
 
+func sendPeak(db *snapshot.DB, o *out, label string) {
+	if db.Expiring != nil {
+		o.send(db.Expiring.Keys, label)
+	}
+}
+
+func sendPeakTime(db *snapshot.DB, o *out, label string) {
+	if db.Expiring != nil && !db.Expiring.At.IsZero() {
+		o.send(unix(db.Expiring.At), label)
+	}
+}
+
+func sendIdle(db *snapshot.DB, o *out, label string) { o.sendHistogram(db.Idle, label) }
+
+// sendEncodings sends those that were seen.
+func sendEncodings(t *snapshot.TypeStats, o *out, labels ...string) {
+	if t.Encoded == nil {
+		return
+	}
+	for i, keys := range t.Encoded {
+		if keys > 0 {
+			o.send(keys, append(slices.Clip(labels), keyspace.Encoding(i).String())...)
+		}
+	}
+}
+
 func eachViolation(value func(snapshot.Estimate) float64) func(*snapshot.NodeState, *out) {
 	rules := policy.Rules()
 	return func(n *snapshot.NodeState, o *out) {
@@ -130,6 +156,8 @@ func eachTop(list func(*snapshot.Snapshot) []snapshot.Top, send func(*snapshot.T
 func topBytes(s *snapshot.Snapshot) []snapshot.Top { return s.TopBytes }
 
 func topElements(s *snapshot.Snapshot) []snapshot.Top { return s.TopElements }
+
+func topFrequency(s *snapshot.Snapshot) []snapshot.Top { return s.TopFrequency }
 
 // topBoth are the keys of both lists; a key that is in both comes twice, which
 // out takes care of.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
@@ -28,7 +29,8 @@ type cycle struct {
 	builder *snapshot.Builder
 	finds   *bigkeys.Finds
 	sample  sample
-	server  *serverProbe // nil = there is no primary to ask
+	server  *serverProbe   // nil = there is no primary to ask
+	closer  keyspace.Facts // that candidates and the fixed sample are asked for
 
 	page       *Page
 	draws      []snapshot.Draw // of page.Keys
@@ -53,6 +55,8 @@ func (c *cycle) run(ctx context.Context) error {
 	}
 	previous := c.state.get().Snapshot
 	c.sample = newSample(c.opts, c.tracker, previous, c.class, c.total)
+	c.closer = closerFacts(&first, c.policy)
+	c.touches.begin(c.class, c.sample.k)
 	c.finds = c.tracker.Begin(c.started, c.sample.class, c.sample.k)
 	c.builder = snapshot.NewBuilder(c.policy, c.finds, c.opts.TopKeys, previous, c.started)
 	c.page = &Page{Count: c.pace.firstCount(c.opts.Count)}
@@ -137,6 +141,30 @@ func detail(db snapshot.DBInfo) keyspace.Facts {
 	return keyspace.FactType | keyspace.FactTTL
 }
 
+// closerFacts are those of candidates and of the fixed sample that a server can
+// tell. A replica's idle times and LFU counters tell nothing of its primary's,
+// and a server keeps one of the two. Under the policies that evict what was
+// least recently modified an idle time is that since the last write.
+func closerFacts(info *Info, p *policy.Policy) keyspace.Facts {
+	facts := keyspace.FactEncoding | p.Needs()&keyspace.FactHead
+	switch eviction := info.EvictionPolicy; {
+	case info.Role != "primary" || eviction == "" || strings.HasSuffix(eviction, "-lrm"):
+	case strings.HasSuffix(eviction, "-lfu"):
+		facts |= keyspace.FactFrequency
+	default:
+		facts |= keyspace.FactIdle
+	}
+	return facts
+}
+
+// told are the closer facts that the cycle could tell of every key.
+func (c *cycle) told() keyspace.Facts {
+	if c.touches.full {
+		return c.closer &^ keyspace.FactIdle
+	}
+	return c.closer
+}
+
 // draw settles what is asked of each key of the page.
 func (c *cycle) draw(db snapshot.DBInfo) {
 	p := c.page
@@ -148,6 +176,9 @@ func (c *cycle) draw(db snapshot.DBInfo) {
 		}
 		if draw&(snapshot.Certain|snapshot.Detailed) != 0 {
 			wants |= detail(db)
+		}
+		if draw&(snapshot.Certain|snapshot.Fixed) != 0 {
+			wants |= keyspace.FactBytes | detail(db) | c.closer&^keyspace.FactHead
 		}
 		p.Wants, c.draws = append(p.Wants, wants), append(c.draws, draw)
 	}
@@ -177,29 +208,44 @@ func (c *cycle) inspect(ctx context.Context, db snapshot.DBInfo) error {
 }
 
 // inspectCandidates asks the keys that are large enough to break a rule which
-// needs it for what is missing: their type and TTL, and then their length.
-// Length commands touch LRU and LFU where the server has no NO-TOUCH, so no
-// other key pays.
+// needs it for what is missing: their type and TTL, and then their length and
+// what OBJECT tells. Length commands touch LRU and LFU where the server has no
+// NO-TOUCH, so of the others only those of the fixed sample pay, where a rule
+// looks into them.
 func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo, spent *cost) error {
-	err := c.probe(ctx, spent, func(k *keyspace.Key) bool { return !k.Has(keyspace.FactType) }, func() error {
-		return c.session.Inspect(ctx, c.candidates, detail(db), c.problems)
+	rules := c.policy
+	err := c.probe(ctx, spent, detail(db), func(k *keyspace.Key, _ snapshot.Draw) bool {
+		return !k.Has(keyspace.FactType) && rules.Candidate(k)
 	})
 	if err != nil {
 		return err
 	}
-	return c.probe(ctx, spent, func(k *keyspace.Key) bool {
-		_, ok := keyspace.LengthCommand(k.Type)
-		return ok && k.Has(keyspace.FactType)
-	}, func() error { return c.session.Lengths(ctx, c.candidates, c.problems) })
+	sampled := func(k *keyspace.Key, draw snapshot.Draw) bool {
+		return draw&(snapshot.Certain|snapshot.Fixed) != 0 && rules.LooksInto(k)
+	}
+	err = c.probe(ctx, spent, keyspace.FactLength|c.closer&^keyspace.FactHead, func(k *keyspace.Key, draw snapshot.Draw) bool {
+		return rules.Candidate(k) || sampled(k, draw)
+	})
+	if c.session.Capabilities()[keyspace.CmdNoTouch] == snapshot.Denied {
+		now := time.Now()
+		for _, k := range c.candidates {
+			c.touches.look(k, c.class, now)
+		}
+	}
+	if err != nil || c.closer&keyspace.FactHead == 0 {
+		return err
+	}
+	return c.probe(ctx, spent, keyspace.FactHead, func(k *keyspace.Key, draw snapshot.Draw) bool {
+		return rules.Candidate(k) && rules.LooksInto(k) || sampled(k, draw)
+	})
 }
 
-// probe gathers the page's candidates that lack something and sends for it.
-func (c *cycle) probe(ctx context.Context, spent *cost, lacks func(*keyspace.Key) bool, send func() error) error {
+// probe gathers the page's keys that lack facts and sends for those.
+func (c *cycle) probe(ctx context.Context, spent *cost, facts keyspace.Facts, lacks func(*keyspace.Key, snapshot.Draw) bool) error {
 	p := c.page
 	c.candidates, c.index = c.candidates[:0], c.index[:0]
 	for i := range p.Keys {
-		k := &p.Keys[i]
-		if p.Problems[i] == fault.NoProblem && k.Has(keyspace.FactBytes) && c.policy.Candidate(k) && lacks(k) {
+		if k := &p.Keys[i]; p.Problems[i] == fault.NoProblem && lacks(k, c.draws[i]) {
 			c.candidates, c.index = append(c.candidates, k), append(c.index, i)
 		}
 	}
@@ -209,7 +255,7 @@ func (c *cycle) probe(ctx context.Context, spent *cost, lacks func(*keyspace.Key
 	err := c.patiently(ctx, func() error {
 		c.problems = slices.Grow(c.problems[:0], len(c.candidates))[:len(c.candidates)]
 		clear(c.problems)
-		return c.measure(spent, func() (int, error) { return 1, send() })
+		return c.measure(spent, func() (int, error) { return 1, c.session.Inspect(ctx, c.candidates, facts, c.problems) })
 	})
 	for i, problem := range c.problems {
 		if problem != fault.NoProblem {
@@ -267,8 +313,10 @@ func (c *cycle) publish(last *Info) {
 		Completed: now,
 		Suspect:   suspect,
 		Coverage:  coverage,
-		Available: available(c.session.Capabilities()),
+		Available: available(c.session.Capabilities(), c.told()),
 		Primary:   c.serverFacts(last),
+
+		LazyExpire: last.LazyExpire,
 	}
 	if outcome.Primary != nil {
 		outcome.Calls = last.Calls
@@ -286,18 +334,25 @@ func (c *cycle) publish(last *Info) {
 }
 
 // available derives the facts that could be had from the commands that were
-// allowed. A length is only asked of candidates, which MEMORY USAGE finds.
-func available(capabilities [keyspace.NumCommands]snapshot.Capability) keyspace.Available {
+// allowed, and those of closer facts that were asked for. A length is only asked
+// of keys that MEMORY USAGE finds to be large enough.
+func available(capabilities [keyspace.NumCommands]snapshot.Capability, closer keyspace.Facts) keyspace.Available {
 	can := func(cmd keyspace.Command) bool { return capabilities[cmd] != snapshot.Denied }
 	var common keyspace.Facts
-	if can(keyspace.CmdMemoryUsage) {
-		common |= keyspace.FactBytes
-	}
-	if can(keyspace.CmdPTTL) {
-		common |= keyspace.FactTTL
-	}
-	if can(keyspace.CmdType) {
-		common |= keyspace.FactType
+	for _, by := range []struct {
+		fact keyspace.Facts
+		cmd  keyspace.Command
+	}{
+		{keyspace.FactBytes, keyspace.CmdMemoryUsage},
+		{keyspace.FactTTL, keyspace.CmdPTTL},
+		{keyspace.FactType, keyspace.CmdType},
+		{closer & keyspace.FactEncoding, keyspace.CmdObjectEncoding},
+		{closer & keyspace.FactIdle, keyspace.CmdObjectIdletime},
+		{closer & keyspace.FactFrequency, keyspace.CmdObjectFreq},
+	} {
+		if can(by.cmd) {
+			common |= by.fact
+		}
 	}
 	var facts keyspace.Available
 	for _, t := range keyspace.Types() {
@@ -305,6 +360,9 @@ func available(capabilities [keyspace.NumCommands]snapshot.Capability) keyspace.
 		if cmd, ok := keyspace.LengthCommand(t); ok && can(cmd) && common&keyspace.FactBytes != 0 {
 			facts[t] |= keyspace.FactLength
 		}
+	}
+	if can(keyspace.CmdGetRange) && common&keyspace.FactBytes != 0 {
+		facts[keyspace.String] |= closer & keyspace.FactHead
 	}
 	return facts
 }

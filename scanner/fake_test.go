@@ -143,14 +143,8 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 		time.Sleep(s.pageTime)
 	}
 	for i := range p.Keys {
-		p.Keys[i].Known = p.Wants[i]
+		p.Keys[i].Known = s.answer(p.Wants[i])
 		p.Problems = append(p.Problems, fault.NoProblem)
-		if p.Wants[i]&keyspace.FactBytes != 0 {
-			s.sent[keyspace.CmdMemoryUsage]++
-		}
-		if p.Wants[i]&keyspace.FactType != 0 {
-			s.sent[keyspace.CmdType]++
-		}
 	}
 	p.Next, p.NextCursor = p.Next[:0], 0
 	if p.Scan {
@@ -169,15 +163,21 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 }
 
 func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
-	s.looks++
-	time.Sleep(s.lookTime)
-	if s.onLook != nil {
-		if err := s.onLook(problems); err != nil {
-			return err
+	if facts&keyspace.FactLength != 0 {
+		time.Sleep(s.lenTime)
+		if s.onLens != nil {
+			s.onLens(problems)
+		}
+	} else {
+		s.looks++
+		time.Sleep(s.lookTime)
+		if s.onLook != nil {
+			if err := s.onLook(problems); err != nil {
+				return err
+			}
 		}
 	}
 	for i, k := range keys {
-		s.sent[keyspace.CmdType]++
 		if problems[i] != fault.NoProblem {
 			continue
 		}
@@ -186,11 +186,24 @@ func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts key
 			problems[i] = fault.Gone
 			continue
 		}
-		known := k.Known | facts
+		known := k.Known
 		*k = *now
-		k.Known = known
+		k.Known = known | s.answer(facts&^known)
 	}
 	return nil
+}
+
+// answer counts the commands that tell the facts, all of them STRLEN if a length.
+func (s *fakeSession) answer(facts keyspace.Facts) keyspace.Facts {
+	for fact, cmd := range map[keyspace.Facts]keyspace.Command{
+		keyspace.FactBytes: keyspace.CmdMemoryUsage, keyspace.FactType: keyspace.CmdType, keyspace.FactTTL: keyspace.CmdPTTL, keyspace.FactLength: keyspace.CmdStrlen,
+		keyspace.FactEncoding: keyspace.CmdObjectEncoding, keyspace.FactIdle: keyspace.CmdObjectIdletime, keyspace.FactFrequency: keyspace.CmdObjectFreq, keyspace.FactHead: keyspace.CmdGetRange,
+	} {
+		if facts&fact != 0 {
+			s.sent[cmd]++
+		}
+	}
+	return facts
 }
 
 // find is what a server would tell of a key now; nil = there is none.
@@ -201,18 +214,6 @@ func (n *fakeNode) find(k *keyspace.Key) *keyspace.Key {
 				return &page[i]
 			}
 		}
-	}
-	return nil
-}
-
-func (s *fakeSession) Lengths(_ context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
-	time.Sleep(s.lenTime)
-	if s.onLens != nil {
-		s.onLens(problems)
-	}
-	for _, k := range keys {
-		k.Known |= keyspace.FactLength
-		s.sent[keyspace.CmdStrlen]++
 	}
 	return nil
 }

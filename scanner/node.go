@@ -35,12 +35,10 @@ type Session interface {
 	Select(ctx context.Context, db int) error
 	// Page inspects keys and fetches the names of the next page.
 	Page(ctx context.Context, p *Page) error
-	// Inspect fetches facts of some keys of one database, in place, and sets
-	// problems beside them.
+	// Inspect fetches the facts that some keys of one database lack, in place, and
+	// sets problems beside them. FactLength and FactHead are only fetched of keys
+	// whose type is known.
 	Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error
-	// Lengths fetches the length of each key whose type is known, all of one
-	// database, and sets problems beside them.
-	Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error
 	// KnownCommands tells which of the commands the server knows, whoever may
 	// call them; nil = it does not tell.
 	KnownCommands(ctx context.Context, names []string) (map[string]bool, error)
@@ -64,7 +62,7 @@ type Session interface {
 type Page struct {
 	DB       int
 	Keys     []keyspace.Key     // facts are filled in, in place
-	Wants    []keyspace.Facts   // what to fetch of each key; FactLength is not among them
+	Wants    []keyspace.Facts   // what to fetch of each key; neither FactLength nor FactHead is among them
 	Problems []fault.KeyProblem // one for each key, set by the session
 
 	Scan   bool // send the SCAN, too

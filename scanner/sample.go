@@ -11,6 +11,9 @@ const (
 	// type and TTL; with fewer, shares would be off by more than 0.4 %.
 	minDetailed = 65_536
 	maxDetail   = 16
+
+	// fixedShare: 1 key in so many is asked for what OBJECT tells, always the same.
+	fixedShare = 64
 )
 
 // sample settles which keys a cycle looks at, and how closely.
@@ -32,8 +35,8 @@ func newSample(o Options, tracker *bigkeys.Tracker, last *snapshot.Snapshot, n i
 		}
 	}
 	if s.k > 1 && last != nil {
-		s.listed = make(map[bigkeys.ID]bool, len(last.TopBytes)+len(last.TopElements))
-		for _, top := range [][]snapshot.Top{last.TopBytes, last.TopElements} {
+		s.listed = make(map[bigkeys.ID]bool, len(last.TopBytes)+len(last.TopElements)+len(last.TopFrequency))
+		for _, top := range [][]snapshot.Top{last.TopBytes, last.TopElements, last.TopFrequency} {
 			for _, t := range top {
 				s.listed[t.ID] = true
 			}
@@ -42,16 +45,19 @@ func newSample(o Options, tracker *bigkeys.Tracker, last *snapshot.Snapshot, n i
 	return s
 }
 
-// draw takes the two classes from different bits of the hash, so that each
-// measured class holds its share of detailed keys.
+// draw takes the classes from different bits of the hash, so that each measured
+// class holds its share of detailed keys, and both theirs of the fixed sample.
 func (s *sample) draw(k *keyspace.Key) snapshot.Draw {
+	var draw snapshot.Draw
+	if k.Hash>>48%fixedShare == 0 {
+		draw |= snapshot.Fixed
+	}
 	if s.k == 1 && s.d == 1 {
-		return snapshot.Measured | snapshot.Detailed
+		return draw | snapshot.Measured | snapshot.Detailed
 	}
 	if id := (bigkeys.ID{DB: k.DB, Hash: k.Hash}); s.listed[id] || s.tracker.Known(id) {
 		return snapshot.Certain
 	}
-	var draw snapshot.Draw
 	if int(k.Hash%uint64(s.k)) == s.class {
 		draw |= snapshot.Measured
 	}

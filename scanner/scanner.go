@@ -68,6 +68,7 @@ type Scanner struct {
 	report  *reporter
 	tracker *bigkeys.Tracker
 	pace    pacer
+	touches touches
 
 	class     int     // cycles published, which rotates the classes
 	session   Session // nil = none is open

@@ -133,11 +133,11 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 	}
 	var spent cost
 	defer func() { s.pace.charge(spent.took, spent.trips, 0, spent.commands) }()
-	ask := func(send func(problems []fault.KeyProblem) error) error {
+	inspect := func(facts keyspace.Facts) error {
 		problems := make([]fault.KeyProblem, len(keys))
 		err := s.patiently(ctx, func() error {
 			clear(problems)
-			return s.measure(&spent, func() (int, error) { return 1, send(problems) })
+			return s.measure(&spent, func() (int, error) { return 1, s.session.Inspect(ctx, keys, facts, problems) })
 		})
 		for i := range keys {
 			switch {
@@ -152,9 +152,6 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 		}
 		keys = slices.DeleteFunc(keys, func(k *keyspace.Key) bool { return k == nil })
 		return err
-	}
-	inspect := func(facts keyspace.Facts) error {
-		return ask(func(problems []fault.KeyProblem) error { return s.session.Inspect(ctx, keys, facts, problems) })
 	}
 
 	bytes := make(map[string]int64, len(list))
@@ -173,7 +170,7 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 	if err := inspect(keyspace.FactType); err != nil {
 		return err
 	}
-	if err := ask(func(problems []fault.KeyProblem) error { return s.session.Lengths(ctx, keys, problems) }); err != nil {
+	if err := inspect(keyspace.FactLength); err != nil {
 		return err
 	}
 	for _, k := range keys {

@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/internal/testredis"
 )
@@ -19,6 +21,7 @@ const password = "correct-horse"
 var fullRights = []string{
 	"+ping", "+info", "+scan", "+type", "+pttl", "+memory|usage", "+dbsize", "+select",
 	"+strlen", "+llen", "+hlen", "+scard", "+zcard", "+xlen", "+client|setname", "+command|info",
+	"+object|encoding", "+object|idletime", "+object|freq",
 }
 
 func setUser(t *testing.T, client *redis.Client, rules ...string) {
@@ -44,7 +47,22 @@ func plantACL(t *testing.T, client *redis.Client) {
 		load(t, client, 0, create(key{name: typ + ":big", typ: typ, length: 11_000})...)
 	}
 	load(t, client, 0, []any{"SET", "ttl:long", "v", "EX", 100 * 86_400})
+	load(t, client, 0, create(key{name: "hash:loose", typ: "hash", length: 600})...)
 	load(t, client, 2, small("user", 10)...)
+	load(t, client, 0, fixed("user", 20)...)
+	load(t, client, 2, fixed("user", 20)...)
+}
+
+// fixed are n small keys, all of them in the fixed sample.
+func fixed(prefix string, n int) [][]any {
+	var commands [][]any
+	for i := 0; len(commands) < n; i++ {
+		name := fmt.Sprintf("%s:f%d", prefix, i)
+		if keyspace.HashName(name)>>48%64 == 0 {
+			commands = append(commands, []any{"SET", name, "v"})
+		}
+	}
+	return commands
 }
 
 // TestDeniedCommands takes away one command at a time: what does not need it is
@@ -70,13 +88,15 @@ func TestDeniedCommands(t *testing.T) {
 		{"ping", 255, nil, nil},
 		{"dbsize", 255, nil, nil},
 		{"command|info", 255, nil, nil},
-		{"info", 255, nil, []string{"keys_without_ttl", "server_memory_bytes"}},
-		{"memory|usage", 255, bigRules, []string{"memory_bytes", "key_memory_bytes_count", "big_keys", "top_key_memory_bytes", "top_key_elements", "key_elements_count"}},
-		{"type", 255, bigRules, []string{"big_keys", "key_elements_count", "top_key_elements"}},
-		{"pttl", 255, []string{"ttl_missing", "ttl_too_long"}, []string{"ttl_seconds_count", "top_key_expiry_timestamp_seconds"}},
+		{"info", 255, []string{"idle_permanent"}, []string{"keys_without_ttl", "server_memory_bytes", "idle_seconds_count"}},
+		{"object|encoding", 255, []string{"loose_encoding"}, []string{"keys_by_encoding"}},
+		{"object|idletime", 255, []string{"idle_permanent"}, []string{"idle_seconds_count"}},
+		{"memory|usage", 255, append([]string{"loose_encoding"}, bigRules...), []string{"memory_bytes", "key_memory_bytes_count", "big_keys", "top_key_memory_bytes", "top_key_elements", "key_elements_count"}},
+		{"type", 255, append([]string{"loose_encoding"}, bigRules...), []string{"big_keys", "key_elements_count", "top_key_elements"}},
+		{"pttl", 255, []string{"ttl_missing", "ttl_too_long", "ttl_clustered", "idle_permanent"}, []string{"ttl_seconds_count", "top_key_expiry_timestamp_seconds", "expiring_keys_peak", "idle_seconds_count"}},
 		{"strlen", 255, []string{"big_string"}, nil},
 		{"llen", 255, []string{"many_elements", "big_element"}, nil},
-		{"hlen", 255, []string{"many_elements", "big_element"}, nil},
+		{"hlen", 255, []string{"many_elements", "big_element", "loose_encoding"}, nil},
 		{"scard", 255, []string{"many_elements", "big_element"}, nil},
 		{"zcard", 255, []string{"many_elements", "big_element"}, nil},
 		{"xlen", 255, []string{"many_elements"}, nil},
@@ -105,7 +125,7 @@ func TestDeniedCommands(t *testing.T) {
 			}
 			got := r.metrics()
 			var notEvaluated []string
-			for _, id := range append([]string{"ttl_missing", "ttl_too_long", "name_format"}, bigRules...) {
+			for _, id := range append([]string{"ttl_missing", "ttl_too_long", "ttl_clustered", "name_format", "loose_encoding", "idle_permanent"}, bigRules...) {
 				if got[label("rule_evaluated", "rule="+id)] == 0 {
 					notEvaluated = append(notEvaluated, id)
 				}

@@ -81,6 +81,8 @@ func TestReplica(t *testing.T) {
 	if st.Node.Node != primary.Addr() || st.Info.Address != replica.Addr() || st.Info.Role != "replica" {
 		t.Errorf("node %q, address %q, role %q", st.Node.Node, st.Info.Address, st.Info.Role)
 	}
+	// Whether a key is used shows on the primary alone, how it is held on both.
+	evaluated(t, r.metrics(), "name_unknown_prefix", "json_string", "ttl_big_key", "hot_key", "hot_and_big", "idle_permanent")
 	if s := r.scanner.State().Snapshot; len(s.Suspect) > 0 || r.strings(0) != 100 {
 		t.Errorf("%v keys, suspect %v", r.strings(0), s.Suspect)
 	}

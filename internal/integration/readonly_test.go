@@ -22,6 +22,7 @@ func TestReadOnly(t *testing.T) {
 	client := server.Client(t)
 	load(t, client, 0, small("user", 1000)...)
 	load(t, client, 3, small("user", 1000)...)
+	load(t, client, 3, fixed("user", 20)...)
 	for _, typ := range append([]string{"string"}, collections...) {
 		load(t, client, 0, create(key{name: typ + ":big", typ: typ, length: 12_000})...)
 	}
@@ -45,7 +46,7 @@ func TestReadOnly(t *testing.T) {
 			t.Errorf("%s was sent", cmd)
 		}
 	}
-	for _, cmd := range []keyspace.Command{keyspace.CmdScan, keyspace.CmdMemoryUsage, keyspace.CmdType, keyspace.CmdPTTL, keyspace.CmdXlen, keyspace.CmdStrlen} {
+	for _, cmd := range []keyspace.Command{keyspace.CmdScan, keyspace.CmdMemoryUsage, keyspace.CmdType, keyspace.CmdPTTL, keyspace.CmdXlen, keyspace.CmdStrlen, keyspace.CmdObjectEncoding, keyspace.CmdObjectIdletime} {
 		// What we say that we sent is what the server counted.
 		if own := r.status().Commands[cmd]; own == 0 && cmd != keyspace.CmdPTTL || int64(own) != sent[cmd.String()] {
 			t.Errorf("%s: %d by our count, %d by the server's", cmd, own, sent[cmd.String()])
@@ -77,6 +78,10 @@ func TestNoTrace(t *testing.T) {
 				load(t, client, 0, create(key{name: typ + ":small", typ: typ, length: 5})...)
 			}
 			load(t, client, 0, small("user", 200)...)
+			for _, cmd := range fixed("sample", 20) { // they are asked for what is watched
+				watched = append(watched, cmd[1].(string))
+				load(t, client, 0, cmd)
+			}
 			load(t, client, 0, create(key{name: "hash:big", typ: "hash", length: 2000})...)
 
 			subcommand, least := "IDLETIME", int64(2)

@@ -16,6 +16,10 @@ const (
 	CmdScard
 	CmdZcard
 	CmdXlen
+	CmdObjectEncoding
+	CmdObjectIdletime
+	CmdObjectFreq
+	CmdGetRange
 	CmdInfo
 	CmdDBSize
 	CmdPing
@@ -32,6 +36,7 @@ const (
 var commandNames = [NumCommands]string{
 	"scan", "memory|usage", "type", "pttl",
 	"strlen", "llen", "hlen", "scard", "zcard", "xlen",
+	"object|encoding", "object|idletime", "object|freq", "getrange",
 	"info", "dbsize", "ping", "select",
 	"client|no-touch", "client|setname", "readonly",
 	"command|info", "config|get", "slowlog|get",

@@ -14,14 +14,6 @@ import (
 
 const pagesDir = "../../docs/rules"
 
-// pending are the rules whose pages are written and whose rows are not there
-// yet. TO BE DELETED, with what reads it, once all of them have a row.
-var pending = []string{
-	"loose_encoding", "json_string",
-	"ttl_clustered", "ttl_big_key", "idle_permanent",
-	"hot_key", "hot_and_big",
-}
-
 const (
 	blockStart = "<!-- generated -->\n"
 	blockEnd   = "<!-- /generated -->\n"
@@ -37,7 +29,7 @@ var (
 
 // TestDocsPages keeps a page for each rule, and the head of it equal to its row.
 func TestDocsPages(t *testing.T) {
-	known := slices.Clone(pending)
+	var known []string
 	for _, r := range Rules() {
 		known = append(known, r.ID)
 		path := filepath.Join(pagesDir, r.ID+".md")
@@ -139,15 +131,15 @@ func optionList(r *Rule) (options []string) {
 
 // judged tells on which keys, and how exactly.
 func judged(r *Rule) string {
-	switch {
-	case r.New == nil:
+	switch basis := r.Basis(); {
+	case r.AboutServer():
 		return "once a cycle, on the primary"
-	case r.Needs == 0:
+	case basis == OnNames:
 		return "on every name, exactly"
-	case r.Needs&(keyspace.FactBytes|keyspace.FactLength) != 0:
+	case basis == OnSizes:
 		return "exactly; with `--scan.sample` above 1 a lower bound until every key was measured once"
-	case r.Needs&(keyspace.FactIdle|keyspace.FactFrequency) != 0:
-		return "on the big keys and a fixed 1/64 of the others, estimated"
+	case basis == OnFixed:
+		return "on the keys large enough to break a rule by size and a fixed 1/64 of the others, estimated"
 	default:
 		return "exactly with `--scan.detail=1`, otherwise estimated from the keys that are asked for their TTL"
 	}
@@ -155,7 +147,7 @@ func judged(r *Rule) string {
 
 // family is the metric that counts violations.
 func family(r *Rule) string {
-	if r.New == nil {
+	if r.AboutServer() {
 		return "server_rule_violation"
 	}
 	return "rule_violations"

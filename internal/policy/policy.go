@@ -76,6 +76,14 @@ type sizeChecker interface {
 	Floor(keyspace.Type) int64
 }
 
+// A sampledChecker judges a fact that is only fetched of keys that are large
+// enough, those of the fixed sample among them: SampledFloor is how large, by
+// MEMORY USAGE.
+type sampledChecker interface {
+	Checker
+	SampledFloor(keyspace.Type) int64
+}
+
 // An optionalChecker cannot judge until it is configured.
 type optionalChecker interface {
 	Checker
@@ -92,6 +100,7 @@ type Policy struct {
 	namespaces []Namespace // the default one, then those of the spec in its order
 	matcher    matcher
 	least      [keyspace.NumTypes]int64 // of the floors of all namespaces
+	needs      keyspace.Facts           // of all checks
 	bigKeys    string
 
 	serverChecks []serverCheck
@@ -104,6 +113,8 @@ type Namespace struct {
 	settings []Settings // by rule
 	checks   []check
 	floors   [keyspace.NumTypes]int64 // that of Unknown is the least of all
+
+	sampledFloors [keyspace.NumTypes]int64
 }
 
 // check is a rule that is configured.
@@ -111,8 +122,9 @@ type check struct {
 	index  int // of its row
 	needs  keyspace.Facts
 	types  typeSet
-	big    bool // what breaks it is a big key
-	naming bool // what breaks it counts as badly named
+	big    bool     // what breaks it is a big key
+	naming bool     // what breaks it counts as badly named
+	of     []uint64 // the lists of a combiner: bit i stands for rule i
 	Checker
 }
 
@@ -175,11 +187,12 @@ func New(spec Spec) (*Policy, error) {
 func (p *Policy) add(spec NamespaceSpec, settings []Settings) {
 	n := Namespace{Name: spec.Name, Owner: spec.Owner, settings: settings}
 	for t := range n.floors {
-		n.floors[t] = Never
+		n.floors[t], n.sampledFloors[t] = Never, Never
 		if typ := keyspace.Type(t); typ.Collection() {
 			n.floors[t] = elementsFloor(typ, CountedAbove)
 		}
 	}
+	var combiners []check
 	for i, r := range p.rules {
 		s := &settings[i]
 		if r.New == nil || !s.Judged() {
@@ -189,18 +202,27 @@ func (p *Policy) add(spec NamespaceSpec, settings []Settings) {
 		if o, ok := checker.(optionalChecker); ok && !o.Configured() {
 			continue
 		}
-		n.checks = append(n.checks, check{
+		p.needs |= r.Needs
+		c := check{
 			index: i, needs: r.Needs, types: r.Types, Checker: checker,
 			big: r.Group == BigKeys, naming: r.Group == Names && s.Level >= Recommended,
-		})
-		if s, ok := checker.(sizeChecker); ok {
-			for t := range n.floors {
-				if typ := keyspace.Type(t); r.Types.has(typ) {
-					n.floors[t] = min(n.floors[t], s.Floor(typ))
-				}
+		}
+		if _, ok := checker.(combiner); ok {
+			combiners = append(combiners, c)
+			continue
+		}
+		n.checks = append(n.checks, c)
+		for t := range n.floors {
+			typ := keyspace.Type(t)
+			if s, ok := checker.(sizeChecker); ok && r.Types.has(typ) {
+				n.floors[t] = min(n.floors[t], s.Floor(typ))
+			}
+			if s, ok := checker.(sampledChecker); ok && r.Types.has(typ) {
+				n.sampledFloors[t] = min(n.sampledFloors[t], s.SampledFloor(typ))
 			}
 		}
 	}
+	n.combine(p.rules, combiners)
 	n.floors[keyspace.Unknown] = slices.Min(n.floors[:])
 	if len(p.namespaces) == 0 {
 		p.least = n.floors
@@ -271,47 +293,20 @@ func (p *Policy) Floor(namespace int, t keyspace.Type) int64 {
 	return p.namespaces[namespace].floors[t]
 }
 
-// Candidate tells whether a key, whose bytes are known, is one.
+// Needs are the facts that some rule needs.
+func (p *Policy) Needs() keyspace.Facts { return p.needs }
+
+// LooksInto tells whether the first byte of a key is wanted, should it be a
+// candidate or of the fixed sample.
+func (p *Policy) LooksInto(k *keyspace.Key) bool {
+	return p.needs&keyspace.FactHead != 0 && k.Has(keyspace.FactBytes|keyspace.FactType) &&
+		k.Bytes >= p.namespaces[p.NamespaceOf(k)].sampledFloors[k.Type]
+}
+
+// Candidate tells whether a key is known to be one.
 func (p *Policy) Candidate(k *keyspace.Key) bool {
 	// Few keys get past this, so that few are matched twice in a cycle.
-	return k.Bytes >= p.least[k.Type] && k.Bytes >= p.Floor(p.NamespaceOf(k), k.Type)
-}
-
-// Evaluated tells, for each rule, whether it is configured for any namespace and
-// can be judged on every type that it is about. A rule that can be judged on
-// some types only would show a healthy-looking part of the truth: it is not
-// evaluated.
-func (p *Policy) Evaluated(available keyspace.Available) []bool {
-	evaluated := make([]bool, len(p.rules))
-	for i := range p.namespaces {
-		for _, c := range p.namespaces[i].checks {
-			evaluated[c.index] = true
-			for _, t := range keyspace.Types() {
-				if c.judges(t) && available[t]&c.needs != c.needs {
-					evaluated[c.index] = false
-				}
-			}
-		}
-	}
-	return evaluated
-}
-
-// JudgesBig tells whether a rule that makes big keys can be judged on keys of
-// the type.
-func (p *Policy) JudgesBig(t keyspace.Type, available keyspace.Available) bool {
-	for i := range p.namespaces {
-		for _, c := range p.namespaces[i].checks {
-			if c.big && c.judges(t) && available[t]&c.needs == c.needs {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// Judges tells whether a rule is applied to the keys of a namespace.
-func (p *Policy) Judges(namespace, rule int) bool {
-	return slices.ContainsFunc(p.namespaces[namespace].checks, func(c check) bool { return c.index == rule })
+	return k.Has(keyspace.FactBytes) && k.Bytes >= p.least[k.Type] && k.Bytes >= p.Floor(p.NamespaceOf(k), k.Type)
 }
 
 // Verdict is the judgement of one key.
@@ -329,7 +324,7 @@ func (p *Policy) Check(k *keyspace.Key) Verdict {
 	checks := p.namespaces[v.Namespace].checks
 	for i := range checks {
 		c := &checks[i]
-		if !k.Has(c.needs) || !c.judges(k.Type) {
+		if !k.Has(c.needs) || !c.judges(k.Type) || !c.met(v.Rules) {
 			continue
 		}
 		severity := c.Check(k)

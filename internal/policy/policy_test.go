@@ -2,6 +2,7 @@ package policy
 
 import (
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,7 +10,8 @@ import (
 	"redis_keyhealth_exporter/internal/keyspace"
 )
 
-const allFacts = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength
+const allFacts = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength |
+	keyspace.FactEncoding | keyspace.FactIdle | keyspace.FactFrequency | keyspace.FactHead
 
 // judgement is a row of a rule's table: how the rule grades the key, which is
 // also what the whole policy must say of that rule.
@@ -43,6 +45,11 @@ func mustNew(t testing.TB, rules ...RuleSpec) *Policy {
 
 func number(name string, n int64) OptionSpec { return OptionSpec{Name: name, Value: Value{Number: n}} }
 
+func enabled(id string) RuleSpec {
+	on := true
+	return RuleSpec{ID: id, Enabled: &on}
+}
+
 func list(name string, words ...string) OptionSpec {
 	return OptionSpec{Name: name, Value: Value{Words: words}}
 }
@@ -54,7 +61,11 @@ func allowed(prefixes ...string) RuleSpec {
 // judge expects the rule, with these options, to grade keys as the table says.
 func judge(t *testing.T, id string, options []OptionSpec, table []judgement) {
 	t.Helper()
-	p := mustNew(t, RuleSpec{ID: id, Options: options})
+	judgeBy(t, mustNew(t, RuleSpec{ID: id, Options: options}), id, table)
+}
+
+func judgeBy(t *testing.T, p *Policy, id string, table []judgement) {
+	t.Helper()
 	index := ruleIndex(t, p, id)
 	for _, row := range table {
 		verdict := p.Check(&row.key)
@@ -72,7 +83,7 @@ func broken(v Verdict, i int) bool { return v.Rules>>i&1 == 1 }
 
 func severityOf(p *Policy, index int, k *keyspace.Key) Severity {
 	for _, c := range p.namespaces[p.NamespaceOf(k)].checks {
-		if c.index == index && k.Has(c.needs) && c.judges(k.Type) {
+		if c.index == index && k.Has(c.needs) && c.judges(k.Type) && c.met(p.Check(k).Rules) {
 			return c.Check(k)
 		}
 	}
@@ -104,7 +115,8 @@ func TestRulebook(t *testing.T) {
 			continue
 		}
 		_, floored := r.New(r.Defaults()).(sizeChecker)
-		if needsFloor := r.Needs&keyspace.FactLength != 0; needsFloor && !floored {
+		_, sampled := r.New(r.Defaults()).(sampledChecker)
+		if needsFloor := r.Needs&keyspace.FactLength != 0; needsFloor && !floored && !sampled {
 			t.Errorf("rule %q needs a candidate's fact but has no floor", r.ID)
 		}
 	}
@@ -149,41 +161,70 @@ func TestUnknownFacts(t *testing.T) {
 }
 
 func TestEvaluated(t *testing.T) {
-	p := mustNew(t)
-	names := []string{"name_format", "name_too_long", "name_oversized", "name_special_char", "name_discouraged_separator"}
+	p := mustNew(t, enabled("json_string"))
+	without := func(facts keyspace.Facts) func(keyspace.Type) keyspace.Facts {
+		return func(keyspace.Type) keyspace.Facts { return facts }
+	}
+	of := func(typ keyspace.Type, facts keyspace.Facts) func(keyspace.Type) keyspace.Facts {
+		return func(t keyspace.Type) keyspace.Facts {
+			if t == typ {
+				return facts
+			}
+			return 0
+		}
+	}
+	const elements, big = "many_elements big_element ", "big_string many_elements big_collection big_element hot_and_big "
 	for _, tc := range []struct {
 		about   string
 		without func(keyspace.Type) keyspace.Facts
-		want    []string
+		lazy    Setting
+		not     string // rules that are not evaluated, name_unknown_prefix aside
 	}{
-		{"all", func(keyspace.Type) keyspace.Facts { return 0 }, append([]string{"big_string", "many_elements", "big_collection", "big_element", "ttl_missing", "ttl_too_long"}, names...)},
-		{"none", func(keyspace.Type) keyspace.Facts { return allFacts }, names},
-		{"no TTL", func(keyspace.Type) keyspace.Facts { return keyspace.FactTTL }, append([]string{"big_string", "many_elements", "big_collection", "big_element"}, names...)},
-		{"no HLEN", func(t keyspace.Type) keyspace.Facts {
-			if t == keyspace.Hash {
-				return keyspace.FactLength
-			}
-			return 0
-		}, append([]string{"big_string", "big_collection", "ttl_missing", "ttl_too_long"}, names...)},
-		{"no XLEN", func(t keyspace.Type) keyspace.Facts {
-			if t == keyspace.Stream {
-				return keyspace.FactLength
-			}
-			return 0
-		}, append([]string{"big_string", "big_collection", "big_element", "ttl_missing", "ttl_too_long"}, names...)},
+		{"all", without(0), Off, ""},
+		{"harmless", without(0), On, ""},
+		{"no setting", without(0), Untold, "ttl_big_key"},
+		{"names only", without(allFacts), Off, big + "loose_encoding json_string ttl_missing ttl_too_long ttl_clustered ttl_big_key idle_permanent hot_key"},
+		{"no TTL", without(keyspace.FactTTL), Off, "ttl_missing ttl_too_long ttl_clustered ttl_big_key idle_permanent"},
+		{"no HLEN", of(keyspace.Hash, keyspace.FactLength), Off, elements + "loose_encoding hot_and_big ttl_big_key"},
+		{"no XLEN", of(keyspace.Stream, keyspace.FactLength), Off, "many_elements hot_and_big ttl_big_key"},
+		{"no STRLEN", of(keyspace.String, keyspace.FactLength), Off, "big_string json_string hot_and_big"},
+		{"no OBJECT ENCODING", without(keyspace.FactEncoding), Off, "loose_encoding"},
+		{"LFU", without(keyspace.FactIdle), Off, "idle_permanent"},
+		{"not LFU", without(keyspace.FactFrequency), Off, "hot_key hot_and_big"},
+		{"no GETRANGE", without(keyspace.FactHead), Off, "json_string"},
 	} {
-		want := map[string]bool{}
-		for _, id := range tc.want {
-			want[id] = true
-		}
 		var available keyspace.Available
 		for typ := range available {
 			available[typ] = allFacts &^ tc.without(keyspace.Type(typ))
 		}
-		for i, got := range p.Evaluated(available) {
-			if id := p.Rules()[i].ID; got != want[id] {
+		not := strings.Fields(tc.not)
+		for i, got := range p.Evaluated(available, tc.lazy) {
+			id := p.Rules()[i].ID
+			if p.Rules()[i].AboutServer() {
+				continue
+			}
+			if want := !slices.Contains(not, id) && id != "name_unknown_prefix"; got != want {
 				t.Errorf("%s: %s evaluated = %v", tc.about, id, got)
 			}
+		}
+	}
+	if plain := mustNew(t); plain.Needs()&keyspace.FactHead != 0 || p.Needs()&keyspace.FactHead == 0 {
+		t.Error("values are looked into where nobody asked for it, or not where somebody did")
+	}
+}
+
+// TestBasis: violations are counted among the keys of which the rule's facts are
+// known.
+func TestBasis(t *testing.T) {
+	want := map[string]Basis{
+		"big_string": OnSizes, "many_elements": OnSizes, "big_collection": OnSizes, "big_element": OnSizes,
+		"loose_encoding": OnSizes, "hot_and_big": OnSizes, "ttl_big_key": OnSizes,
+		"ttl_missing": OnDetail, "ttl_too_long": OnDetail, "ttl_clustered": OnDetail,
+		"json_string": OnFixed, "idle_permanent": OnFixed, "hot_key": OnFixed,
+	}
+	for _, r := range Rules() {
+		if got := r.Basis(); got != want[r.ID] { // a name rule's is OnNames
+			t.Errorf("%s: %v, want %v", r.ID, got, want[r.ID])
 		}
 	}
 }
@@ -193,6 +234,7 @@ func TestEvaluated(t *testing.T) {
 // and in a namespace.
 func TestFloors(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
+	loose := ruleIndex(t, mustNew(t), "loose_encoding")
 	limits := func(id string, limit int64) RuleSpec {
 		critical := 1 + rng.Int64N(2*limit)
 		return RuleSpec{ID: id, Options: []OptionSpec{number("warning", 1+rng.Int64N(min(critical, limit))), number("critical", critical)}}
@@ -202,6 +244,9 @@ func TestFloors(t *testing.T) {
 			if rng.IntN(3) > 0 {
 				some = append(some, limits(id, limit))
 			}
+		}
+		if rng.IntN(3) > 0 {
+			some = append(some, RuleSpec{ID: "loose_encoding", Options: []OptionSpec{number("least", 1+rng.Int64N(1000))}})
 		}
 		return some
 	}
@@ -225,6 +270,9 @@ func TestFloors(t *testing.T) {
 			}
 			k := sized(typ, least+rng.Int64N(1+least), length, time.Hour)
 			k.DB = rng.IntN(3)
+			if typ == keyspace.Hash && rng.IntN(2) == 0 {
+				k.Encoding, k.Bytes = keyspace.EncodingHashtable, max(k.Bytes, minFieldBytes*length)
+			}
 			v := p.Check(&k)
 			if v.Namespace != k.DB {
 				t.Fatalf("key of db%d is in namespace %d", k.DB, v.Namespace)
@@ -232,7 +280,7 @@ func TestFloors(t *testing.T) {
 			floor := p.Floor(v.Namespace, typ)
 			untyped := k
 			untyped.Type = keyspace.Unknown
-			if v.Big != Healthy && (k.Bytes < floor || !p.Candidate(&k) || !p.Candidate(&untyped)) {
+			if (v.Big != Healthy || broken(v, loose)) && (k.Bytes < floor || !p.Candidate(&k) || !p.Candidate(&untyped)) {
 				t.Fatalf("%v of %d bytes, %d elements is %v below its floor %d", typ, k.Bytes, k.Length, v.Big, floor)
 			}
 			if typ.Collection() && length > CountedAbove && k.Bytes < floor {

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"math"
 	"strings"
 
 	"redis_keyhealth_exporter/internal/keyspace"
@@ -13,7 +14,9 @@ type Group string
 const (
 	Names     Group = "Key names"
 	BigKeys   Group = "Values (big keys)"
+	Holding   Group = "Values (how they are held)"
 	Lifetimes Group = "Lifetimes"
+	HotKeys   Group = "Hot keys"
 	Servers   Group = "Server and commands"
 )
 
@@ -39,6 +42,34 @@ type Rule struct {
 
 // AboutServer tells a rule about a server from one about keys.
 func (r *Rule) AboutServer() bool { return r.NewServer != nil }
+
+// Basis is the set of keys that a rule's violations are counted among.
+type Basis uint8
+
+// The bases.
+const (
+	OnNames  Basis = iota // all that SCAN named
+	OnSizes               // those that were measured: no small key breaks the rule
+	OnDetail              // the sample that is asked for type and TTL
+	OnFixed               // the fixed sample, and candidates
+)
+
+// Basis is where the facts that the rule needs are known.
+func (r *Rule) Basis() Basis {
+	if r.New != nil {
+		switch r.New(r.Defaults()).(type) {
+		case sizeChecker, combiner:
+			return OnSizes
+		}
+	}
+	switch {
+	case r.Needs&(keyspace.FactEncoding|keyspace.FactIdle|keyspace.FactFrequency|keyspace.FactHead) != 0:
+		return OnFixed
+	case r.Needs&keyspace.FactTTL != 0:
+		return OnDetail
+	}
+	return OnNames
+}
 
 // Rules is THE rulebook: a new rule is a file with its checker and a row here.
 func Rules() []Rule {
@@ -124,6 +155,24 @@ func Rules() []Rule {
 			},
 		},
 		{
+			ID: "loose_encoding", Group: Holding, Level: Recommended,
+			Violated: "a `hashtable`-encoded hash with {least} to {most} fields: just over the limit of a listpack",
+			Source:   "A 1.3",
+			Needs:    keyspace.FactType | keyspace.FactLength | keyspace.FactEncoding, Types: types(keyspace.Hash),
+			Options: []Option{count("least", 513, maxNumber), count("most", 5000, maxNumber)},
+			New: func(v Values) Checker {
+				return &LooseEncoding{Least: v.Number("least"), Most: v.Number("most")}
+			},
+		},
+		{
+			ID: "json_string", Group: Holding, Level: Recommended, OptIn: true,
+			Violated: "a string longer than {above} that starts with `{` or `[`; off unless a policy enables it, as it reads that byte (GETRANGE)",
+			Source:   "A 1.3, D",
+			Needs:    keyspace.FactType | keyspace.FactLength | keyspace.FactHead, Types: types(keyspace.String),
+			Options: []Option{size("above", 1<<10)},
+			New:     func(v Values) Checker { return &JSONString{Above: v.Number("above")} },
+		},
+		{
 			ID: "ttl_missing", Group: Lifetimes, Level: Recommended,
 			Violated: "no TTL and no exemption",
 			Source:   "B, D (must), E",
@@ -137,6 +186,43 @@ func Rules() []Rule {
 			Needs:    keyspace.FactTTL,
 			Options:  []Option{duration("max", 30*day)},
 			New:      func(v Values) Checker { return &TTLTooLong{Max: v.Duration("max")} },
+		},
+		{
+			ID: clustered, Group: Lifetimes, Level: Mandatory,
+			Violated: "it expires in a clock minute of the next 24 h that takes more than {share} of its database's expiring keys and more than {keys} of them (figures ours)",
+			Source:   "B, C, D",
+			Needs:    keyspace.FactTTL,
+			Options:  []Option{percent("share", 10), count("keys", 1000, maxNumber)},
+		},
+		{
+			ID: "ttl_big_key", Group: Lifetimes, Level: Mandatory,
+			Violated: "a collection that breaks many_elements or big_collection has a TTL, while the primary has `lazyfree-lazy-expire no`; not evaluated where that cannot be read",
+			Source:   "B, D, E",
+			Needs:    keyspace.FactType | keyspace.FactTTL, Types: collections,
+			New: func(Values) Checker { return TTLBigKey{} },
+		},
+		{
+			ID: "idle_permanent", Group: Lifetimes, Level: Recommended,
+			Violated: "no TTL and no access for more than {above} (OBJECT IDLETIME); of a primary that does not evict by LFU",
+			Source:   "B, E",
+			Needs:    keyspace.FactTTL | keyspace.FactIdle,
+			Options:  []Option{duration("above", 30*day)},
+			New:      func(v Values) Checker { return &IdlePermanent{Above: v.Duration("above")} },
+		},
+		{
+			ID: "hot_key", Group: HotKeys, Level: Recommended,
+			Violated: "an LFU counter of {least} or more out of 255 (OBJECT FREQ; ours); of a primary that evicts by LFU",
+			Source:   "B, C, E",
+			Needs:    keyspace.FactFrequency,
+			Options:  []Option{count("least", 200, math.MaxUint8)},
+			New:      func(v Values) Checker { return &HotKey{Least: uint8(v.Number("least"))} },
+		},
+		{
+			ID: "hot_and_big", Group: HotKeys, Level: Mandatory,
+			Violated: "it breaks hot_key and one of the rules that make a big key",
+			Source:   "A, C",
+			Needs:    keyspace.FactFrequency,
+			New:      func(Values) Checker { return HotAndBig{} },
 		},
 		{
 			ID: "cmd_forbidden_used", Group: Servers, Level: Mandatory,

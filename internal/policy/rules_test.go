@@ -154,3 +154,166 @@ func TestTTLTooLong(t *testing.T) {
 		{"more", sized(keyspace.String, 1, 1, 30*day+time.Millisecond), Warning},
 	})
 }
+
+// detailed changes a key of which all is known.
+func detailed(k keyspace.Key, change func(*keyspace.Key)) keyspace.Key {
+	change(&k)
+	return k
+}
+
+func TestLooseEncoding(t *testing.T) {
+	hash := func(encoding keyspace.Encoding, fields int64) keyspace.Key {
+		return detailed(sized(keyspace.Hash, 100_000, fields, time.Hour), func(k *keyspace.Key) { k.Encoding = encoding })
+	}
+	unknown := hash(keyspace.EncodingHashtable, 513)
+	unknown.Known &^= keyspace.FactEncoding
+	judge(t, "loose_encoding", nil, []judgement{
+		{"512 fields", hash(keyspace.EncodingHashtable, 512), Healthy},
+		{"513 fields", hash(keyspace.EncodingHashtable, 513), Warning},
+		{"5000 fields", hash(keyspace.EncodingHashtable, 5000), Warning},
+		{"5001 fields", hash(keyspace.EncodingHashtable, 5001), Healthy},
+		{"a listpack", hash(keyspace.EncodingListpack, 600), Healthy},
+		{"its encoding is not known", unknown, Healthy},
+		{"a set", detailed(hash(keyspace.EncodingHashtable, 513), func(k *keyspace.Key) { k.Type = keyspace.Set }), Healthy},
+	})
+}
+
+func TestJSONString(t *testing.T) {
+	text := func(head byte, length int64) keyspace.Key {
+		return detailed(sized(keyspace.String, length+60, length, time.Hour), func(k *keyspace.Key) { k.Head = head })
+	}
+	unknown := text('{', 2000)
+	unknown.Known &^= keyspace.FactHead
+	judgeBy(t, mustNew(t, enabled("json_string")), "json_string", []judgement{
+		{"an object", text('{', 1025), Warning},
+		{"a list", text('[', 1025), Warning},
+		{"short", text('{', 1024), Healthy},
+		{"text", text('x', 2000), Healthy},
+		{"its value is not known", unknown, Healthy},
+	})
+	judge(t, "json_string", nil, []judgement{{"not enabled", text('{', 2000), Healthy}})
+}
+
+func TestHotKey(t *testing.T) {
+	counted := func(n uint8) keyspace.Key {
+		return detailed(sized(keyspace.String, 100, 10, time.Hour), func(k *keyspace.Key) { k.Frequency = n })
+	}
+	unknown := counted(255)
+	unknown.Known &^= keyspace.FactFrequency
+	judge(t, "hot_key", nil, []judgement{
+		{"199", counted(199), Healthy},
+		{"200", counted(200), Warning},
+		{"255", counted(255), Warning},
+		{"its counter is not known", unknown, Healthy},
+	})
+}
+
+func TestHotAndBig(t *testing.T) {
+	key := func(n uint8, length int64) keyspace.Key {
+		return detailed(sized(keyspace.String, length, length, time.Hour), func(k *keyspace.Key) { k.Frequency = n })
+	}
+	unknown := key(200, 10_241)
+	unknown.Known &^= keyspace.FactLength
+	judge(t, "hot_and_big", nil, []judgement{
+		{"both", key(200, 10_241), Warning},
+		{"critical", key(200, 5<<20), Warning},
+		{"hot", key(200, 10_240), Healthy},
+		{"big", key(199, 10_241), Healthy},
+		{"hot, its size is not known", unknown, Healthy},
+		{"a module's", detailed(sized(keyspace.Module, 2<<20, 0, time.Hour), func(k *keyspace.Key) { k.Frequency = 200 }), Warning},
+	})
+	judgeBy(t, mustNew(t, RuleSpec{ID: "hot_key", Options: []OptionSpec{number("least", 201)}}), "hot_and_big", []judgement{
+		{"not hot by the rule for it", key(200, 10_241), Healthy},
+		{"hot and big", key(201, 10_241), Warning},
+	})
+	judgeBy(t, mustNew(t, RuleSpec{ID: "big_string", Options: []OptionSpec{number("warning", 20_000)}}), "hot_and_big", []judgement{
+		{"not big by the rule for it", key(200, 10_241), Healthy},
+	})
+}
+
+func TestIdlePermanent(t *testing.T) {
+	idle := func(d, ttl time.Duration) keyspace.Key {
+		return detailed(sized(keyspace.String, 100, 10, ttl), func(k *keyspace.Key) { k.Idle = d })
+	}
+	unknown := idle(31*day, keyspace.NoTTL)
+	unknown.Known &^= keyspace.FactIdle
+	judge(t, "idle_permanent", nil, []judgement{
+		{"30 days", idle(30*day, keyspace.NoTTL), Healthy},
+		{"more", idle(30*day+time.Second, keyspace.NoTTL), Warning},
+		{"it expires", idle(31*day, time.Hour), Healthy},
+		{"its idle time is not known", unknown, Healthy},
+	})
+}
+
+func TestTTLBigKey(t *testing.T) {
+	unknown := sized(keyspace.Hash, 1<<20, 1001, time.Hour)
+	unknown.Known &^= keyspace.FactTTL
+	judge(t, "ttl_big_key", nil, []judgement{
+		{"many elements", sized(keyspace.Hash, 1<<20, 1001, time.Hour), Warning},
+		{"not so many", sized(keyspace.Hash, 1<<20, 1000, time.Hour), Healthy},
+		{"a large list", sized(keyspace.List, 1<<20+1, 10, time.Hour), Warning},
+		{"permanent", sized(keyspace.Hash, 1<<20, 1001, keyspace.NoTTL), Healthy},
+		{"a large element alone", sized(keyspace.Hash, 80_000, 1, time.Hour), Healthy},
+		{"a string", sized(keyspace.String, 10<<20, 10<<20, time.Hour), Healthy},
+		{"its TTL is not known", unknown, Healthy},
+	})
+	p := mustNew(t)
+	for setting, want := range map[Setting]uint64{Untold: 0, Off: 0, On: 1 << ruleIndex(t, p, "ttl_big_key")} {
+		if got := p.Harmless(setting); got != want {
+			t.Errorf("setting %v: harmless are %b, want %b", setting, got, want)
+		}
+	}
+}
+
+func TestTTLClustered(t *testing.T) {
+	p := mustNew(t)
+	rule, row := p.TTLClustered()
+	if row != ruleIndex(t, p, "ttl_clustered") || *rule != (TTLClustered{Share: 0.1, Keys: 1000}) {
+		t.Errorf("row %d, %+v", row, rule)
+	}
+	for _, tc := range []struct {
+		keys, of float64
+		want     bool
+	}{
+		{1000, 1000, false}, {1001, 1001, true}, {1001, 10_009, true}, {1001, 10_010, false}, {2000, 20_000, false}, {2000, 19_999, true},
+	} {
+		if got := rule.Clustered(tc.keys, tc.of); got != tc.want {
+			t.Errorf("%v of %v: %v", tc.keys, tc.of, got)
+		}
+	}
+	off := false
+	p = mustNew(t, RuleSpec{ID: "ttl_clustered", Enabled: &off})
+	if rule, row := p.TTLClustered(); rule != nil || p.Evaluated(keyspace.Available{}, Untold)[row] {
+		t.Error("it is off, yet judged")
+	}
+}
+
+// TestCombinersOfNamespaces: a rule that combines others goes by those of the
+// key's namespace, and has nothing to say where they are exempt.
+func TestCombinersOfNamespaces(t *testing.T) {
+	p, err := New(Spec{Namespaces: []NamespaceSpec{
+		{Name: "free", Match: []Pattern{{Text: "order:*"}}, Rules: []RuleSpec{{ID: "hot_key", Exempt: true, ApprovedBy: "review"}}},
+		{Name: "other", Match: []Pattern{{Text: "other:*"}}, Rules: []RuleSpec{{ID: "big_string", Exempt: true, ApprovedBy: "review"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := ruleIndex(t, p, "hot_and_big")
+	k := detailed(sized(keyspace.String, 20_000, 10_241, time.Hour), func(k *keyspace.Key) { k.Frequency = 255 })
+	for name, want := range map[string]bool{"order:1": false, "other:1": false, "third:1": true} {
+		k.Name = name
+		if v := p.Check(&k); broken(v, rule) != want {
+			t.Errorf("%s: broken = %v", name, !want)
+		}
+	}
+	if p.Judges(1, rule) || !p.Judges(2, rule) || !p.Judges(0, rule) {
+		t.Error("judged where there is nothing to combine, or not where there is")
+	}
+	var all keyspace.Available
+	for t := range all {
+		all[t] = allFacts
+	}
+	if !p.Evaluated(all, Untold)[rule] {
+		t.Error("not evaluated")
+	}
+}

@@ -216,12 +216,12 @@ func TestEvaluatedSomewhere(t *testing.T) {
 	for typ := range available {
 		available[typ] = allFacts
 	}
-	evaluated := p.Evaluated(available)
+	evaluated := p.Evaluated(available, Untold)
 	if !evaluated[ruleIndex(t, p, "ttl_missing")] || evaluated[ruleIndex(t, p, "ttl_too_long")] {
 		t.Errorf("%v", evaluated)
 	}
 	available[keyspace.Hash] &^= keyspace.FactTTL
-	if p.Evaluated(available)[ruleIndex(t, p, "ttl_missing")] {
+	if p.Evaluated(available, Untold)[ruleIndex(t, p, "ttl_missing")] {
 		t.Error("evaluated without the TTL of hashes")
 	}
 }

@@ -43,6 +43,7 @@ type Reader struct {
 	buf    [bufferBytes]byte
 	at, to int // unread bytes of buf
 	hash   xxhash.Digest
+	text   []byte // of the last Text
 }
 
 // NewReader reads from a connection.
@@ -80,6 +81,28 @@ func (r *Reader) Status() ([]byte, error) {
 		return nil, unexpected(kind, "a simple string")
 	}
 	return line, nil
+}
+
+// Text reads a bulk string and keeps its first keep bytes, valid until the next
+// call.
+func (r *Reader) Text(keep int) ([]byte, error) {
+	kind, line, err := r.header()
+	if err != nil {
+		return nil, err
+	}
+	n, err := parseInt(line)
+	switch {
+	case kind != '$' && kind != '*':
+		return nil, unexpected(kind, "a string")
+	case err != nil:
+		return nil, err
+	case n == -1:
+		return nil, ErrNil
+	case kind != '$' || n < 0 || n > MaxBulkBytes:
+		return nil, fmt.Errorf("%w: announces %c%d", ErrProtocol, kind, n)
+	}
+	r.text, err = r.take(r.text[:0], n, keep)
+	return r.text, err
 }
 
 // Name is a key's name in a Page.

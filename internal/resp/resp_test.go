@@ -17,9 +17,14 @@ func TestWriter(t *testing.T) {
 	var w Writer
 	w.Command("PING")
 	w.Reset()
-	w.Key(NewKeyCommand("MEMORY", "USAGE"), "a\r\nb")
+	w.Key(NewKeyCommand([]string{"MEMORY", "USAGE"}), "a\r\nb")
 	w.Command("TYPE", "")
 	if want := "*3\r\n$6\r\nMEMORY\r\n$5\r\nUSAGE\r\n$4\r\na\r\nb\r\n*2\r\n$4\r\nTYPE\r\n$0\r\n\r\n"; string(w.Bytes()) != want || w.Len() != 2 {
+		t.Errorf("%q, %d commands", w.Bytes(), w.Len())
+	}
+	w.Reset()
+	w.Key(NewKeyCommand([]string{"GETRANGE"}, "0", "0"), "a")
+	if want := "*4\r\n$8\r\nGETRANGE\r\n$1\r\na\r\n$1\r\n0\r\n$1\r\n0\r\n"; string(w.Bytes()) != want || w.Len() != 1 {
 		t.Errorf("%q, %d commands", w.Bytes(), w.Len())
 	}
 }
@@ -62,6 +67,35 @@ func TestInt(t *testing.T) {
 		for _, r := range readers(tc.stream) {
 			if got, err := r.Int(); got != tc.want || !errors.Is(err, tc.err) {
 				t.Errorf("%.40q: %d, %v; want %d, %v", tc.stream, got, err, tc.want, tc.err)
+			}
+		}
+	}
+}
+
+func TestText(t *testing.T) {
+	for _, tc := range []struct {
+		stream, want string
+		err          error
+	}{
+		{"$3\r\nint\r\n", "int", nil},
+		{"$0\r\n\r\n", "", nil},
+		{"$6\r\nembstr\r\n", "embs", nil}, // cut
+		{"$-1\r\n", "", ErrNil},
+		{"*-1\r\n", "", ErrNil},
+		{"*1\r\n", "", ErrProtocol},
+		{"$-2\r\n", "", ErrProtocol},
+		{"$536870913\r\n", "", ErrProtocol},
+		{"$3\r\nin\r\n\r\n", "in\r", ErrProtocol},
+		{"+int\r\n", "", ErrProtocol},
+		{"-ERR no\r\n", "", Error("ERR no")},
+	} {
+		for _, r := range readers(tc.stream + ":7\r\n") {
+			got, err := r.Text(4)
+			if !errors.Is(err, tc.err) || string(got) != tc.want {
+				t.Errorf("%q: %q, %v", tc.stream, got, err)
+			}
+			if n, err := r.Int(); tc.err != ErrProtocol && (n != 7 || err != nil) {
+				t.Errorf("%q: what comes behind is %d, %v", tc.stream, n, err)
 			}
 		}
 	}
@@ -206,7 +240,7 @@ func TestNoAllocations(t *testing.T) {
 	r := NewReader(src)
 	var p Page
 	var w Writer
-	memory, typ := NewKeyCommand("MEMORY", "USAGE"), NewKeyCommand("TYPE")
+	memory, typ := NewKeyCommand([]string{"MEMORY", "USAGE"}), NewKeyCommand([]string{"TYPE"})
 	read := func() {
 		src.Reset(page)
 		w.Reset()
@@ -217,6 +251,9 @@ func TestNoAllocations(t *testing.T) {
 				t.Fatal(err)
 			}
 			if _, err := r.Status(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := r.Text(32); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -235,7 +272,7 @@ func pageStream(n int) string {
 	for i := range names {
 		names[i] = fmt.Sprintf("order:invoice:%06d", i)
 	}
-	return strings.Repeat(":104\r\n+string\r\n", n) + scanReply("4711", names...)
+	return strings.Repeat(":104\r\n+string\r\n$6\r\nembstr\r\n", n) + scanReply("4711", names...)
 }
 
 func BenchmarkPage(b *testing.B) {
@@ -250,6 +287,7 @@ func BenchmarkPage(b *testing.B) {
 		for range 100 {
 			_, _ = r.Int()
 			_, _ = r.Status()
+			_, _ = r.Text(32)
 		}
 		_ = r.Scan(&p, 1<<14)
 	}

@@ -29,25 +29,29 @@ func (w *Writer) Command(words ...string) {
 	}
 }
 
-// KeyCommand is a command that lacks its last word, the key: as its bytes, since
-// the same few are sent for each key.
-type KeyCommand []byte
+// KeyCommand is a command that lacks one word, the key: as its bytes, since the
+// same few are sent for each key.
+type KeyCommand struct{ front, behind []byte }
 
-// NewKeyCommand encodes the words in front of the key.
-func NewKeyCommand(words ...string) KeyCommand {
-	var w Writer
-	w.header('*', len(words)+1)
-	for _, word := range words {
-		w.bulk(word)
+// NewKeyCommand encodes the words in front of the key and behind it.
+func NewKeyCommand(front []string, behind ...string) KeyCommand {
+	encode := func(w *Writer, words []string) []byte {
+		for _, word := range words {
+			w.bulk(word)
+		}
+		return w.buf
 	}
-	return w.buf
+	var head, tail Writer
+	head.header('*', len(front)+1+len(behind))
+	return KeyCommand{encode(&head, front), encode(&tail, behind)}
 }
 
 // Key appends a command about a key.
 func (w *Writer) Key(c KeyCommand, name string) {
 	w.commands++
-	w.buf = append(w.buf, c...)
+	w.buf = append(w.buf, c.front...)
 	w.bulk(name)
+	w.buf = append(w.buf, c.behind...)
 }
 
 func (w *Writer) bulk(word string) {

@@ -2,8 +2,6 @@ package snapshot
 
 import (
 	"math/bits"
-	"slices"
-	"strings"
 	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
@@ -20,8 +18,12 @@ type Builder struct {
 	dbs      map[int]*dbBuilder
 	bytes    *ranking
 	elements *ranking
-	examples []examples // by rule
+	hot      *ranking
+	examples []examples     // by rule
+	basis    []policy.Basis // by rule
 	business *businesses
+	current  *dbBuilder // that the last key was of
+	minutes  minutes    // of current
 }
 
 // dbBuilder gathers a database, by the strata of estimate.go.
@@ -32,9 +34,13 @@ type dbBuilder struct {
 	detailed   uint64 // of the others, the ones whose type and TTL were asked for
 	broken     uint64
 	memory     memoryDraw
+	fixed      fixedDraw
 	types      [keyspace.NumTypes]*typeBuilder // nil = no key of the type yet
-	namespaces map[int]*tally                  // by index of the policy's
+	namespaces map[int]tally                   // by index of policy.Namespaces
 	ttl        [2]Histogram                    // of the certain and of the detailed ones
+	peak       Peak
+	clustered  [2]uint64    // of the certain and of the detailed ones
+	idle       [3]Histogram // of the certain ones, candidates and the fixed sample
 }
 
 // typeBuilder gathers the keys of a type.
@@ -42,6 +48,7 @@ type typeBuilder struct {
 	keys                       [2]uint64 // certain and detailed ones
 	certain, candidates, small stratum
 	big                        [policy.NumSeverities]BigStats
+	encoded                    *[keyspace.NumEncodings]hits // nil = no key yet
 }
 
 // stratum are keys whose bytes are known and count alike.
@@ -50,10 +57,15 @@ type stratum struct {
 	memory, elements Histogram
 }
 
-// tally counts a namespace's violations by rule: of what needs a TTL those of
-// the certain and of the detailed keys, of all else those of every key.
-type tally struct {
-	certain, detailed []uint64
+// tally counts a namespace's violations by rule.
+type tally []hits
+
+// hits are the keys that have a property. Which of the three is counted depends
+// on the property: a name is of no sample, so that all of its hits are certain.
+type hits struct {
+	certain   uint64
+	candidate uint64
+	sampled   uint64 // in the detailed or in the fixed sample
 }
 
 // Draw is how a key came to be looked at in a cycle.
@@ -64,6 +76,7 @@ const (
 	Certain  Draw = 1 << iota // measured in every cycle, or never
 	Measured                  // its bytes are in this cycle's sample
 	Detailed                  // its type and TTL are in the sample
+	Fixed                     // what OBJECT tells of it is in the fixed sample
 )
 
 // NewBuilder starts a cycle's snapshot. The top lists hold n keys each, and
@@ -72,19 +85,26 @@ func NewBuilder(p *policy.Policy, finds *bigkeys.Finds, n int, previous *Snapsho
 	if previous == nil {
 		previous = &Snapshot{}
 	}
-	return &Builder{
+	b := &Builder{
 		policy:   p,
 		finds:    finds,
 		started:  started,
 		dbs:      map[int]*dbBuilder{},
 		bytes:    newRanking(n, previous.TopBytes),
 		elements: newRanking(n, previous.TopElements),
+		hot:      newRanking(n, previous.TopFrequency),
 		examples: make([]examples, len(p.Rules())),
 		business: newBusinesses(),
+		minutes:  minutes{first: started.Unix() / 60},
 	}
+	for _, r := range p.Rules() {
+		b.basis = append(b.basis, r.Basis())
+	}
+	return b
 }
 
-// Add judges a key, seen at now, and counts it. It does not keep the key.
+// Add judges a key, seen at now, and counts it. It does not keep the key. The
+// keys of a database come one after the other.
 func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 	verdict := b.policy.Check(k)
 	namespace := b.policy.Namespaces()[verdict.Namespace].Name
@@ -95,8 +115,15 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 		db.broken++
 	}
 	b.addViolations(db, k, verdict, draw)
-	b.addDetail(db, k, draw)
-	if k.Has(keyspace.FactBytes) && draw&(Certain|Measured) != 0 {
+	b.addDetail(db, k, draw, now)
+	b.addFixed(db, k, draw)
+	if k.Has(keyspace.FactFrequency) {
+		b.hot.offer(k, namespace, int64(k.Frequency), now)
+	}
+	if draw&(Certain|Measured) == 0 {
+		return // its bytes are only known as it is in the fixed sample
+	}
+	if k.Has(keyspace.FactBytes) {
 		b.addBytes(db, k, verdict.Namespace, draw, now)
 	}
 	if verdict.Big != policy.Healthy && b.finds.Add(k, namespace, verdict.Big, now) {
@@ -109,27 +136,75 @@ func (b *Builder) Add(k *keyspace.Key, draw Draw, now time.Time) {
 func (b *Builder) addViolations(db *dbBuilder, k *keyspace.Key, verdict policy.Verdict, draw Draw) {
 	t, ok := db.namespaces[verdict.Namespace]
 	if !ok {
-		n := len(b.policy.Rules())
-		t = &tally{certain: make([]uint64, n), detailed: make([]uint64, n)}
+		t = make(tally, len(b.basis))
 		db.namespaces[verdict.Namespace] = t
 	}
 	for rules := verdict.Rules; rules != 0; rules &= rules - 1 {
 		rule := bits.TrailingZeros64(rules)
+		basis := b.basis[rule]
+		if basis == policy.OnSizes && draw&(Certain|Measured) == 0 {
+			continue // counted when it is its class' turn
+		}
 		b.examples[rule].offer(k)
 		switch {
-		case !sampled(b.policy.Rules()[rule]), draw&Certain != 0:
-			t.certain[rule]++
+		case basis == policy.OnNames, basis == policy.OnSizes, draw&Certain != 0:
+			t[rule].certain++
+		case basis == policy.OnFixed:
+			t[rule].count(b.policy.Candidate(k), draw)
 		case draw&Detailed != 0:
-			t.detailed[rule]++
+			// Candidates' TTLs are known, too: counting them would favour big keys.
+			t[rule].sampled++
 		}
 	}
 }
 
-// sampled tells whether a rule's violations are estimated from the detailed
-// keys. Candidates' TTLs are known, too: counting them would favour big keys.
-func sampled(rule policy.Rule) bool { return rule.Needs&keyspace.FactTTL != 0 }
+// count adds a key of the rest that has a property which OBJECT tells.
+func (h *hits) count(candidate bool, draw Draw) {
+	switch {
+	case candidate && draw&Measured != 0:
+		h.candidate++
+	case !candidate && draw&Fixed != 0:
+		h.sampled++
+	}
+}
 
-func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
+// addFixed counts a key for what OBJECT tells.
+func (b *Builder) addFixed(db *dbBuilder, k *keyspace.Key, draw Draw) {
+	candidate := b.policy.Candidate(k)
+	if draw&Certain == 0 {
+		if draw&Measured != 0 && candidate {
+			db.fixed.candidates++
+		} else if draw&Measured != 0 {
+			db.fixed.small++
+		}
+		if draw&Fixed != 0 && !candidate {
+			db.fixed.sampled++
+		}
+	}
+	if k.Has(keyspace.FactEncoding) {
+		t := db.of(k.Type)
+		if t.encoded == nil {
+			t.encoded = new([keyspace.NumEncodings]hits)
+		}
+		if h := &t.encoded[k.Encoding]; draw&Certain != 0 {
+			h.certain++
+		} else {
+			h.count(candidate, draw)
+		}
+	}
+	if k.Has(keyspace.FactIdle|keyspace.FactTTL) && k.TTL == keyspace.NoTTL {
+		switch idle := k.Idle.Seconds(); {
+		case draw&Certain != 0:
+			db.idle[0].observe(idle)
+		case candidate && draw&Measured != 0:
+			db.idle[1].observe(idle)
+		case !candidate && draw&Fixed != 0:
+			db.idle[2].observe(idle)
+		}
+	}
+}
+
+func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw, now time.Time) {
 	of := 1
 	switch {
 	case draw&Certain != 0:
@@ -143,6 +218,7 @@ func (b *Builder) addDetail(db *dbBuilder, k *keyspace.Key, draw Draw) {
 	db.of(k.Type).keys[of]++
 	if k.Has(keyspace.FactTTL) && k.TTL != keyspace.NoTTL {
 		db.ttl[of].observe(k.TTL.Seconds())
+		b.minutes.observe(of, k, now)
 	}
 }
 
@@ -183,13 +259,31 @@ func (b *Builder) addBytes(db *dbBuilder, k *keyspace.Key, namespace int, draw D
 }
 
 func (b *Builder) db(n int) *dbBuilder {
+	if b.current != nil && b.current.db == n {
+		return b.current
+	}
+	b.endDB()
 	db, ok := b.dbs[n]
 	if !ok {
-		db = &dbBuilder{db: n, namespaces: map[int]*tally{}}
+		db = &dbBuilder{db: n, namespaces: map[int]tally{}}
 		db.ttl = [2]Histogram{newHistogram(ttlBounds), newHistogram(ttlBounds)}
+		db.idle = [3]Histogram{newHistogram(idleBounds), newHistogram(idleBounds), newHistogram(idleBounds)}
 		b.dbs[n] = db
 	}
+	b.current = db
 	return db
+}
+
+// endDB takes over what is counted of one database at a time.
+func (b *Builder) endDB() {
+	db := b.current
+	if db == nil {
+		return
+	}
+	scale := ratio(float64(db.names-db.certain), float64(db.detailed))
+	expiring := float64(db.ttl[0].Count()) + scale*float64(db.ttl[1].Count())
+	rule, _ := b.policy.TTLClustered()
+	db.peak, db.clustered = b.minutes.take(scale, expiring, rule)
 }
 
 // of is the builder of a type: a server may have thousands of databases with
@@ -204,126 +298,4 @@ func (d *dbBuilder) of(typ keyspace.Type) *typeBuilder {
 		d.types[typ] = t
 	}
 	return t
-}
-
-// Outcome is what the scan knows of a cycle beyond its keys.
-type Outcome struct {
-	Completed time.Time
-	Suspect   []string
-	Coverage  float64
-	Available keyspace.Available  // facts that could be had in this cycle
-	Primary   *policy.ServerFacts // but Businesses, which Finish fills in; nil = it was not asked
-	Calls     map[string]Usage    // of the primary, see Server
-}
-
-// Finish makes the snapshot. The builder must not be used any more.
-func (b *Builder) Finish(o Outcome) *Snapshot {
-	s := &Snapshot{
-		Started:   b.started,
-		Completed: o.Completed,
-		Suspect:   o.Suspect,
-		Coverage:  o.Coverage,
-		Evaluated: b.policy.Evaluated(o.Available),
-	}
-	if o.Primary != nil {
-		o.Primary.Businesses = b.business.large()
-	}
-	s.Server = Server{Rules: make([]ServerRule, len(s.Evaluated)), Calls: o.Calls}
-	for i, finding := range b.policy.CheckServer(o.Primary) {
-		if r := b.policy.Rules()[i]; r.AboutServer() {
-			settings := b.policy.Settings(0, i)
-			words, _ := r.Words(settings.Values)
-			s.Server.Rules[i] = ServerRule{Finding: finding, Level: settings.Level, Violated: words}
-			s.Evaluated[i] = finding != policy.NotJudged
-		}
-	}
-	for _, db := range b.dbs {
-		s.DBs = append(s.DBs, db.finish(b.policy, o.Available))
-	}
-	slices.SortFunc(s.DBs, func(x, y DB) int { return x.DB - y.DB })
-	holdsKeys := func(db int) bool { _, ok := b.dbs[db]; return ok }
-	s.TopBytes = b.bytes.finish(holdsKeys)
-	s.TopElements = b.elements.finish(holdsKeys)
-	for _, e := range b.examples {
-		s.Examples = append(s.Examples, e)
-	}
-	return s
-}
-
-func (d *dbBuilder) finish(p *policy.Policy, available keyspace.Available) DB {
-	db := DB{DB: d.db, NamingBroken: d.broken, Named: d.names}
-	rest, detailed := float64(d.names-d.certain), float64(d.detailed)
-	d.memory.rest = rest
-	if available[keyspace.Unknown]&keyspace.FactTTL != 0 && (detailed > 0 || rest == 0) {
-		db.TTL = &d.ttl[0]
-		db.TTL.weighted(&d.ttl[1], ratio(rest, detailed))
-	}
-	db.Bytes = d.memory.total()
-	for i := range d.types {
-		if t := d.types[i]; t != nil {
-			db.Bytes.Value += t.certain.sum
-		}
-		db.Types[i] = d.finishType(keyspace.Type(i), p, available)
-	}
-	for index, t := range d.namespaces {
-		n := Namespace{Name: p.Namespaces()[index].Name}
-		for i, rule := range p.Rules() {
-			counted := Estimate{}
-			switch {
-			case !p.Judges(index, i):
-				counted = unknown
-			case sampled(rule):
-				counted = proportion(float64(t.detailed[i]), detailed, rest)
-			}
-			n.Violations = append(n.Violations, counted.plus(float64(t.certain[i])))
-			n.Levels = append(n.Levels, p.Settings(index, i).Level)
-		}
-		db.Namespaces = append(db.Namespaces, n)
-	}
-	slices.SortFunc(db.Namespaces, func(a, b Namespace) int { return strings.Compare(a.Name, b.Name) })
-	return db
-}
-
-func (d *dbBuilder) finishType(t keyspace.Type, p *policy.Policy, available keyspace.Available) TypeStats {
-	b := d.types[t]
-	if b == nil {
-		b = &typeBuilder{}
-	}
-	rest := d.memory.rest
-	stats := TypeStats{Keys: proportion(float64(b.keys[1]), float64(d.detailed), rest).plus(float64(b.keys[0]))}
-	if t == keyspace.Unknown && !stats.Keys.Known() {
-		stats.Keys = Estimate{Value: rest + float64(b.keys[0])} // of no key of the sample
-	}
-	if facts := available[t]; facts&keyspace.FactBytes != 0 && (d.memory.measured.n > 0 || rest == 0 || t == keyspace.Unknown) {
-		bytes := d.memory.ofType(&b.candidates.moments, &b.small.moments).plus(b.certain.sum)
-		if bytes.Value > 0 || stats.Keys.Value == 0 { // else none of its keys can be measured
-			stats.Bytes = &bytes
-		}
-	}
-	scale := ratio(rest, d.memory.measured.n)
-	spread := scale * ratio(d.memory.small.n, d.memory.detailed.n)
-	join := func(certain, candidates, small *Histogram) *Histogram {
-		certain.weighted(candidates, scale)
-		certain.weighted(small, spread)
-		if certain.Count() == 0 {
-			return nil
-		}
-		return certain
-	}
-	stats.Memory = join(&b.certain.memory, &b.candidates.memory, &b.small.memory)
-	if available[t]&keyspace.FactLength != 0 {
-		stats.Elements = join(&b.certain.elements, &b.candidates.elements, &b.small.elements)
-	}
-	if p.JudgesBig(t, available) {
-		stats.Big = &b.big
-	}
-	return stats
-}
-
-// ratio is how many keys each of n sampled ones stands for.
-func ratio(of, n float64) float64 {
-	if n == 0 {
-		return 0
-	}
-	return of / n
 }

@@ -10,6 +10,12 @@ import "math"
 //	  measured   one hash class in k: MEMORY USAGE
 //	  detailed   one hash class in d, of other bits of the hash: TYPE and PTTL
 //	  candidate  measured, and large enough to be asked for its type in any case
+//	  fixed      one hash class in 64, of yet other bits: what OBJECT tells
+//
+// What a rule needs settles which of them it is counted in (policy.Basis): names
+// and sizes need no estimate, types and TTLs are estimated from the detailed
+// keys (proportion), what OBJECT tells from the candidates, who are all asked,
+// and from the fixed sample for those too small to be one (fixedDraw).
 //
 // The hash is independent of everything that is estimated, so a class is taken
 // as a simple random sample without replacement of the rest (Cochran, Sampling
@@ -127,4 +133,41 @@ func (d *memoryDraw) ofType(candidates, known *moments) Estimate {
 		second = scale * scale * d.small.n * d.small.n * meanError(residual/(m-1), m, d.small.n)
 	}
 	return Estimate{Value: scale * value, Stderr: math.Sqrt(first + second)}
+}
+
+// fixedDraw is how the rest of a database was drawn for what OBJECT tells: every
+// measured candidate, and of the small keys the fixed sample.
+type fixedDraw struct {
+	rest              float64
+	candidates, small float64 // measured keys of the rest
+	sampled           float64 // small keys of the fixed sample
+}
+
+// weights are how many keys each candidate and each sampled key stands for.
+func (d *fixedDraw) weights() (candidate, sampled float64) {
+	measured := d.candidates + d.small
+	return ratio(d.rest, measured), ratio(ratio(d.rest, measured)*d.small, d.sampled)
+}
+
+// known tells whether there is anything to estimate from.
+func (d *fixedDraw) known() bool {
+	return (d.candidates+d.small > 0 || d.rest == 0) && (d.sampled > 0 || d.small == 0)
+}
+
+// estimate is how many keys of the rest have a property that so many of the
+// candidates and of the sampled ones have. As in ofType there are two phases:
+// which keys were measured, and which of the small ones were sampled.
+func (d *fixedDraw) estimate(candidates, sampled float64) Estimate {
+	if !d.known() {
+		return unknown
+	}
+	n, p := d.candidates+d.small, ratio(sampled, d.sampled)
+	drawn := moments{n: n, sum: candidates + p*d.small, sumSq: candidates + p*p*d.small}
+	first := d.rest * d.rest * meanError(drawn.variance(), n, d.rest)
+	small := ratio(d.rest, n) * d.small
+	second := proportion(sampled, d.sampled, small)
+	return Estimate{
+		Value:  ratio(d.rest, n) * drawn.sum,
+		Stderr: math.Sqrt(first + second.Stderr*second.Stderr),
+	}
 }

@@ -26,6 +26,7 @@ type Snapshot struct {
 	DBs                []DB     // those that hold keys, ascending
 	TopBytes           []Top    // largest first, over all dbs and types
 	TopElements        []Top
+	TopFrequency       []Top
 	Server             Server
 	Examples           [][]Example // by rule: some of the keys that break it, largest first
 }
@@ -39,6 +40,8 @@ type DB struct {
 	NamingBroken uint64     // keys that break a name rule of level mandatory or recommended
 	Named        uint64     // keys whose name was judged
 	TTL          *Histogram // seconds, of keys that have a TTL; nil where PTTL is denied
+	Expiring     *Peak      // within the 24 hours behind the cycle's start; nil as TTL
+	Idle         *Histogram // seconds, of keys that have none; nil where it cannot be told
 }
 
 // TypeStats are the findings of one type in one database. A pointer is nil where
@@ -49,6 +52,7 @@ type TypeStats struct {
 	Memory   *Histogram // bytes
 	Elements *Histogram // elements of collections
 	Big      *[policy.NumSeverities]BigStats
+	Encoded  *[keyspace.NumEncodings]float64 // keys by encoding, estimated
 }
 
 // BigStats are the big keys of one tier.
@@ -78,7 +82,7 @@ type Top struct {
 	Label     string // keyspace.Label of the name
 	Namespace string
 	Type      keyspace.Type
-	Value     int64     // what it is ranked by: bytes, or elements
+	Value     int64     // what it is ranked by: bytes, elements or LFU counter
 	Bytes     int64     // -1 = not known
 	Length    int64     // elements, of a string its bytes; -1 = not known
 	Expires   time.Time // to the second; zero = never

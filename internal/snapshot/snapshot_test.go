@@ -30,7 +30,7 @@ func sizedKey(name string, bytes int64) *keyspace.Key {
 func everything() keyspace.Available {
 	var a keyspace.Available
 	for t := range a {
-		a[t] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength
+		a[t] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength | objectFacts
 	}
 	return a
 }
@@ -284,12 +284,20 @@ func BenchmarkAdd(b *testing.B) {
 
 func TestAddDoesNotAllocate(t *testing.T) {
 	builder := NewBuilder(testPolicy(t), bigkeys.New().Begin(now, 0, 1), 20, nil, now)
-	for i := range 1000 {
-		builder.Add(sizedKey(fmt.Sprint("order:", i), int64(200+i)), everyKey, now)
+	for i := range 1000 { // settles the top lists
+		k := sizedKey(fmt.Sprint("order:", i), int64(200+i))
+		k.Known, k.Frequency = k.Known|objectFacts, 5
+		builder.Add(k, everyKey|Fixed, now)
 	}
 	k := sizedKey("order:invoice:00042", 100)
 	if n := testing.AllocsPerRun(1000, func() { builder.Add(k, everyKey, now) }); n != 0 {
 		t.Errorf("%v allocations for a healthy key", n)
+	}
+	k.Known |= objectFacts
+	k.TTL = keyspace.NoTTL
+	builder.Add(k, everyKey|Fixed, now)
+	if n := testing.AllocsPerRun(1000, func() { builder.Add(k, everyKey|Fixed, now) }); n != 0 {
+		t.Errorf("%v allocations for a key of the fixed sample", n)
 	}
 }
 

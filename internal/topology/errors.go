@@ -33,6 +33,7 @@ var replyReasons = []struct {
 	{"NOPERM", fault.Permission},
 	{"ERR unknown command", fault.Unsupported},
 	{"ERR unknown subcommand", fault.Unsupported},
+	{"ERR An LFU maxmemory policy is", fault.Unsupported}, // OBJECT IDLETIME under one, FREQ under another
 	{"ERR Unknown subcommand", fault.Unsupported},
 	{"ERR DB index is out of range", fault.Config},
 	{"ERR SELECT is not allowed", fault.Config},

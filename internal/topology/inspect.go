@@ -17,22 +17,41 @@ import (
 // own limit (B, D, E). SCAN may return more than COUNT names.
 const maxPipelinedKeys = 500
 
-// probe is a row of what is asked of each key of a page: a new fact is a field
-// in keyspace.Key and a row here.
+// probe is a row of what is asked of a key: a new fact is a field in keyspace.Key
+// and a row here.
 type probe struct {
 	fact keyspace.Facts
-	cmd  keyspace.Command
+	// cmd is the command that tells the fact, of a key of the type; false = no
+	// command does.
+	cmd func(keyspace.Type) (keyspace.Command, bool)
 	// read takes the reply into the key; false = there is no such key.
 	read func(*keyspace.Key, *resp.Reader) (exists bool, err error)
 }
 
 // probes are in the order in which they are sent. MEMORY USAGE comes first: it
 // is the one that leaves no trace. TYPE decides on existence, as a replica
-// gives a size of keys that have expired.
+// gives a size of keys that have expired. What touches LRU and LFU on servers
+// without NO-TOUCH comes behind what reads them.
 var probes = []probe{
-	{keyspace.FactBytes, keyspace.CmdMemoryUsage, readBytes},
-	{keyspace.FactType, keyspace.CmdType, readType},
-	{keyspace.FactTTL, keyspace.CmdPTTL, readTTL},
+	{keyspace.FactBytes, always(keyspace.CmdMemoryUsage), readBytes},
+	{keyspace.FactType, always(keyspace.CmdType), readType},
+	{keyspace.FactTTL, always(keyspace.CmdPTTL), readTTL},
+	{keyspace.FactEncoding, always(keyspace.CmdObjectEncoding), readEncoding},
+	{keyspace.FactIdle, always(keyspace.CmdObjectIdletime), readIdle},
+	{keyspace.FactFrequency, always(keyspace.CmdObjectFreq), readFrequency},
+	{keyspace.FactLength, keyspace.LengthCommand, readLength},
+	{keyspace.FactHead, ofStrings(keyspace.CmdGetRange), readHead},
+}
+
+// byType are the facts whose command depends on the type, which must be known.
+const byType = keyspace.FactLength | keyspace.FactHead
+
+func always(cmd keyspace.Command) func(keyspace.Type) (keyspace.Command, bool) {
+	return func(keyspace.Type) (keyspace.Command, bool) { return cmd, true }
+}
+
+func ofStrings(cmd keyspace.Command) func(keyspace.Type) (keyspace.Command, bool) {
+	return func(t keyspace.Type) (keyspace.Command, bool) { return cmd, t == keyspace.String }
 }
 
 func readBytes(k *keyspace.Key, reply *resp.Reader) (bool, error) {
@@ -63,6 +82,45 @@ func readTTL(k *keyspace.Key, reply *resp.Reader) (bool, error) {
 	return true, err
 }
 
+// maxWord is as long as an encoding's name may be.
+const maxWord = 32
+
+func readEncoding(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	name, err := reply.Text(maxWord)
+	if err == nil {
+		k.Encoding = keyspace.ParseEncoding(string(name))
+	}
+	return !errors.Is(err, resp.ErrNil), err
+}
+
+func readIdle(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	seconds, err := reply.Int()
+	k.Idle = time.Duration(min(max(seconds, 0), math.MaxInt64/int64(time.Second))) * time.Second
+	return !errors.Is(err, resp.ErrNil), err
+}
+
+func readFrequency(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	n, err := reply.Int()
+	k.Frequency = uint8(min(max(n, 0), math.MaxUint8))
+	return !errors.Is(err, resp.ErrNil), err
+}
+
+// readLength: no key has a length of 0 but the empty string, of which nobody
+// asks it.
+func readLength(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	n, err := reply.Int()
+	k.Length = n
+	return n > 0, err
+}
+
+func readHead(k *keyspace.Key, reply *resp.Reader) (bool, error) {
+	value, err := reply.Text(1)
+	if k.Head = 0; len(value) > 0 {
+		k.Head = value[0]
+	}
+	return true, err
+}
+
 // Page inspects p.Keys and sends the SCAN last, in as few pipelines as the limit
 // allows. The first key of a connection goes alone: what the account may not
 // call is refused once, not a hundred times.
@@ -72,7 +130,6 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 	}
 	p.Problems, p.Next, p.RoundTrips = p.Problems[:0], p.Next[:0], 0
 	s.keys = s.keys[:0]
-	var facts keyspace.Facts
 	for i := range p.Keys {
 		k := &p.Keys[i]
 		k.Known = 0
@@ -80,13 +137,11 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 		problem := fault.NoProblem
 		if k.Oversized() {
 			problem = fault.OversizedName
-		} else {
-			facts |= p.Wants[i]
 		}
 		p.Problems = append(p.Problems, problem)
 	}
 	for from := 0; ; {
-		to := min(from+s.chunk(facts), len(p.Keys))
+		to := from + s.chunk(s.keys[from:], p.Wants[from:], p.Problems[from:])
 		last := to == len(p.Keys)
 		scan := p
 		if !last || !p.Scan {
@@ -105,7 +160,7 @@ func (s *session) Page(ctx context.Context, p *scanner.Page) error {
 	}
 }
 
-// Inspect fetches the same facts of each key.
+// Inspect fetches the facts that each key lacks.
 func (s *session) Inspect(ctx context.Context, keys []*keyspace.Key, facts keyspace.Facts, problems []fault.KeyProblem) error {
 	if len(keys) == 0 {
 		return nil
@@ -118,7 +173,7 @@ func (s *session) Inspect(ctx context.Context, keys []*keyspace.Key, facts keysp
 		s.wants = append(s.wants, facts)
 	}
 	for from := 0; from < len(keys); {
-		to := min(from+s.chunk(facts), len(keys))
+		to := from + s.chunk(keys[from:], s.wants[from:], problems[from:])
 		if _, err := s.inspect(keys[from:to], s.wants[from:to], problems[from:to], nil); err != nil {
 			return err
 		}
@@ -127,37 +182,63 @@ func (s *session) Inspect(ctx context.Context, keys []*keyspace.Key, facts keysp
 	return nil
 }
 
-// chunk is how many keys the next pipeline may hold.
-func (s *session) chunk(facts keyspace.Facts) int {
+// asks tells whether a probe is sent for a key, and by which command.
+func (s *session) asks(p *probe, k *keyspace.Key, want keyspace.Facts) (keyspace.Command, bool) {
+	if want&^k.Known&p.fact == 0 || p.fact&byType != 0 && !k.Has(keyspace.FactType) {
+		return 0, false
+	}
+	cmd, ok := p.cmd(k.Type)
+	return cmd, ok && !s.denied(cmd)
+}
+
+// chunk is how many of the keys the next pipeline may hold: it ends before the
+// second one that needs a command which was never tried.
+func (s *session) chunk(keys []*keyspace.Key, wants []keyspace.Facts, problems []fault.KeyProblem) int {
+	keys = keys[:min(len(keys), maxPipelinedKeys)]
+	untried := byType // as far as can be told without a key
 	for i := range probes {
-		if facts&probes[i].fact != 0 && s.capabilities[probes[i].cmd] == snapshot.Untried {
-			return 1
+		if cmd, _ := probes[i].cmd(keyspace.Unknown); probes[i].fact&byType == 0 && s.capabilities[cmd] == snapshot.Untried {
+			untried |= probes[i].fact
 		}
 	}
-	return maxPipelinedKeys
+	var tried uint64 // by this pipeline, bit by command
+	for i, k := range keys {
+		if wants[i]&untried == 0 || problems[i] != fault.NoProblem {
+			continue
+		}
+		var now uint64
+		for j := range probes {
+			if cmd, ok := s.asks(&probes[j], k, wants[i]); ok && s.capabilities[cmd] == snapshot.Untried {
+				now |= 1 << cmd
+			}
+		}
+		if tried&now != 0 {
+			return i
+		}
+		tried |= now
+	}
+	return len(keys)
 }
 
 // inspect sends one pipeline of probes and, if there is a page to scan, its
 // SCAN; false = there was nothing to send. Keys that have a problem are left out.
 func (s *session) inspect(keys []*keyspace.Key, wants []keyspace.Facts, problems []fault.KeyProblem, scan *scanner.Page) (sent bool, err error) {
-	// What is asked is settled before: a command may be found denied meanwhile.
-	var allowed keyspace.Facts
-	for i := range probes {
-		if !s.denied(probes[i].cmd) {
-			allowed |= probes[i].fact
-		}
-	}
 	w := s.wire
 	w.writer.Reset()
+	s.asked = s.asked[:0]
 	for i, k := range keys {
-		if problems[i] != fault.NoProblem {
-			continue
-		}
+		// What is asked is settled before: a command may be found denied meanwhile.
+		var asked keyspace.Facts
 		for j := range probes {
-			if allowed&wants[i]&probes[j].fact != 0 {
-				s.askKey(probes[j].cmd, k.Name)
+			if problems[i] != fault.NoProblem {
+				break
+			}
+			if cmd, ok := s.asks(&probes[j], k, wants[i]); ok {
+				asked |= probes[j].fact
+				s.askKey(cmd, k.Name)
 			}
 		}
+		s.asked = append(s.asked, asked)
 	}
 	if scan != nil {
 		s.askScan(scan.Cursor, scan.Count)
@@ -170,10 +251,10 @@ func (s *session) inspect(keys []*keyspace.Key, wants []keyspace.Facts, problems
 	}
 	r := replies{s: s}
 	for i, k := range keys {
-		if problems[i] != fault.NoProblem {
+		if s.asked[i] == 0 {
 			continue
 		}
-		if problems[i], err = r.key(k, allowed&wants[i]); err != nil {
+		if problems[i], err = r.key(k, s.asked[i]); err != nil {
 			return true, err
 		}
 	}
@@ -193,8 +274,9 @@ func (r *replies) key(k *keyspace.Key, asked keyspace.Facts) (worst fault.KeyPro
 		if asked&p.fact == 0 {
 			continue
 		}
+		cmd, _ := p.cmd(k.Type)
 		exists, err := p.read(k, r.s.wire.reader)
-		problem, usable, broken := r.take(p.cmd, err)
+		problem, usable, broken := r.take(cmd, err)
 		switch {
 		case broken != nil:
 			return 0, broken
@@ -237,66 +319,4 @@ func (r *replies) scan(p *scanner.Page) error {
 		p.Next = append(p.Next, k)
 	}
 	return nil
-}
-
-// Lengths asks each key for its length, which its type must be known for.
-func (s *session) Lengths(ctx context.Context, keys []*keyspace.Key, problems []fault.KeyProblem) error {
-	if len(keys) == 0 {
-		return nil
-	}
-	if err := s.use(ctx, keys[0].DB); err != nil {
-		return err
-	}
-	for len(keys) > 0 {
-		n := min(len(keys), maxPipelinedKeys)
-		if err := s.lengths(keys[:n], problems[:n]); err != nil {
-			return err
-		}
-		keys, problems = keys[n:], problems[n:]
-	}
-	return nil
-}
-
-func (s *session) lengths(keys []*keyspace.Key, problems []fault.KeyProblem) error {
-	deniedBefore := s.capabilities
-	asked := func(k *keyspace.Key) (keyspace.Command, bool) {
-		cmd, ok := keyspace.LengthCommand(k.Type)
-		return cmd, ok && deniedBefore[cmd] != snapshot.Denied
-	}
-	w := s.wire
-	w.writer.Reset()
-	for _, k := range keys {
-		if cmd, ok := asked(k); ok {
-			s.askKey(cmd, k.Name)
-		}
-	}
-	if w.writer.Len() == 0 {
-		return nil
-	}
-	if err := w.send(); err != nil {
-		return err
-	}
-	r := replies{s: s}
-	for i, k := range keys {
-		cmd, ok := asked(k)
-		if !ok {
-			continue
-		}
-		n, err := w.reader.Int()
-		problem, usable, broken := r.take(cmd, err)
-		if broken != nil {
-			return broken
-		}
-		problems[i] = problem
-		switch {
-		case !usable:
-		case n <= 0:
-			// No key has a length of 0 but the empty string, which is no candidate.
-			problems[i] = fault.Gone
-		default:
-			k.Length = n
-			k.Known |= keyspace.FactLength
-		}
-	}
-	return r.end()
 }

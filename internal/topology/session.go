@@ -34,6 +34,7 @@ type session struct {
 
 	keys  []*keyspace.Key  // reused by Page
 	wants []keyspace.Facts // reused by Inspect
+	asked []keyspace.Facts // of each key of a pipeline
 }
 
 var _ scanner.Session = (*session)(nil)

@@ -83,8 +83,11 @@ func TestWrongTypeAndGone(t *testing.T) {
 	}
 	s := open(t, config.RedisFlags{Addr: server.Addr()})
 	keys := []*keyspace.Key{{Name: "replaced", Type: keyspace.Hash}, {Name: "deleted", Type: keyspace.List}, {Name: "replaced", Type: keyspace.String}, {Name: "replaced", Type: keyspace.Module}}
+	for _, k := range keys {
+		k.Known = keyspace.FactType
+	}
 	problems := make([]fault.KeyProblem, len(keys))
-	if err := s.Lengths(t.Context(), keys, problems); err != nil {
+	if err := s.Inspect(t.Context(), keys, keyspace.FactLength, problems); err != nil {
 		t.Fatal(err)
 	}
 	want := []fault.KeyProblem{fault.WrongType, fault.Gone, fault.NoProblem, fault.NoProblem}

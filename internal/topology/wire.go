@@ -31,8 +31,9 @@ func newWire(conn net.Conn) *wire {
 // nothing else can be written past go-redis and its hook.
 var keyCommands = func() (all [keyspace.NumCommands]resp.KeyCommand) {
 	for _, cmd := range keyspace.Commands() {
-		all[cmd] = resp.NewKeyCommand(strings.Split(cmd.String(), "|")...)
+		all[cmd] = resp.NewKeyCommand(strings.Split(cmd.String(), "|"))
 	}
+	all[keyspace.CmdGetRange] = resp.NewKeyCommand([]string{"getrange"}, "0", "0")
 	return all
 }()
 
