@@ -395,3 +395,55 @@ func BenchmarkScrape(b *testing.B) {
 		})
 	}
 }
+
+// TestNamespaces: each namespace has its own level, none has series of what it is
+// exempt from, and their owners are told.
+func TestNamespaces(t *testing.T) {
+	mandatory := policy.Mandatory
+	p, err := policy.New(policy.Spec{Namespaces: []policy.NamespaceSpec{
+		{Name: "strict", Match: []policy.Pattern{{Text: "s:*"}}, Owner: "team", Rules: []policy.RuleSpec{{ID: "ttl_missing", Level: &mandatory}}},
+		{Name: "free", Match: []policy.Pattern{{Text: "f:*"}}, Rules: []policy.RuleSpec{{ID: "ttl_missing", Exempt: true, ApprovedBy: "x"}}},
+		{Name: "empty", Match: []policy.Pattern{{Text: "e:*"}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tracker := bigkeys.New()
+	builder := snapshot.NewBuilder(p, tracker.Begin(at, 0, 1), 5, nil, at)
+	for _, name := range []string{"s:1", "f:1", "f:2", "o:1"} {
+		builder.Add(&keyspace.Key{
+			Name: name, NameBytes: 3, Hash: keyspace.HashName(name), Type: keyspace.String, Bytes: 100, TTL: keyspace.NoTTL,
+			Known: keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL,
+		}, snapshot.Measured|snapshot.Detailed, at)
+	}
+	var available keyspace.Available
+	for i := range available {
+		available[i] = keyspace.FactBytes | keyspace.FactType | keyspace.FactTTL | keyspace.FactLength
+	}
+	n := node(t, "orders")
+	n.Snapshot = builder.Finish(snapshot.Outcome{Completed: at, Coverage: 1, Available: available})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(New(Options{Source: states{n}, MaxSeries: 20_000, Configuration: func() Configuration {
+		return Configuration{Loaded: at, Failed: true, Namespaces: p.Namespaces()}
+	}}))
+	text := string(exposition(t, registry))
+	for _, want := range []string{
+		`rule_violations{db="db0",level="mandatory",namespace="strict",node="orders:6379",rule="ttl_missing",target="orders"} 1`,
+		`rule_violations{db="db0",level="recommended",namespace="default",node="orders:6379",rule="ttl_missing",target="orders"} 1`,
+		`rule_violations{db="db0",level="recommended",namespace="free",node="orders:6379",rule="name_format",target="orders"} 0`,
+		`top_key_memory_bytes{db="db0",key="f:1",key_type="string",namespace="free",node="orders:6379",target="orders"} 100`,
+		`namespace_info{namespace="default",owner=""} 1`,
+		`namespace_info{namespace="strict",owner="team"} 1`,
+		`namespace_info{namespace="empty",owner=""} 1`,
+		"config_last_reload_successful 0",
+	} {
+		if !strings.Contains(text, "\nredis_keyhealth_"+want+"\n") {
+			t.Errorf("%s is missing", want)
+		}
+	}
+	for line := range strings.Lines(text) {
+		if strings.Contains(line, "rule_violations") && (strings.Contains(line, `namespace="empty"`) || strings.Contains(line, `namespace="free"`) && strings.Contains(line, `rule="ttl_missing"`)) {
+			t.Errorf("too much: %s", line)
+		}
+	}
+}

@@ -213,6 +213,9 @@ func testPaths(t *testing.T, e *exporter) {
 		{"POST", "/metrics", 405},
 		{"POST", "/report", 405},
 		{"DELETE", "/", 405},
+		{"GET", "/-/reload", 405},
+		{"PUT", "/-/reload", 405},
+		{"POST", "/-/reload", 200},
 	} {
 		if got := e.do(t, c.method, c.path, nil).status; got != c.want {
 			t.Errorf("%s %s: %d, want %d", c.method, c.path, got, c.want)
@@ -279,7 +282,7 @@ func TestWebConfig(t *testing.T) {
 	e.url = strings.Replace(e.url, "http:", "https:", 1)
 	e.client.Transport = &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: trusted}}
 
-	for _, path := range []string{"/", "/metrics", "/report", "/report.json", "/-/healthy", "/-/ready"} {
+	for _, path := range []string{"/", "/metrics", "/report", "/report.json", "/-/healthy", "/-/ready", "/-/reload"} {
 		for _, c := range []struct {
 			user, password string
 			fine           bool

@@ -387,3 +387,33 @@ func FuzzPolicyFile(f *testing.F) {
 		}
 	})
 }
+
+// TestPoliciesInDocs: what the documentation shows as a policy is one. Pages about
+// rules that are not in the rulebook yet are left out.
+func TestPoliciesInDocs(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/rules/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal(pages, err)
+	}
+	pages = slices.DeleteFunc(pages, func(page string) bool {
+		_, err := policy.Find(policy.Rules(), strings.TrimSuffix(filepath.Base(page), ".md"))
+		return err != nil
+	})
+	examples := 0
+	for _, page := range append(pages, "../../docs/policy.md") {
+		content, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, block := range strings.Split(string(content), "\n```yaml\n")[1:] {
+			examples++
+			example, _, _ := strings.Cut(block, "```")
+			if _, err := parsePolicy(filepath.Base(page), []byte(example)); err != nil {
+				t.Errorf("%v in\n%s", err, example)
+			}
+		}
+	}
+	if examples < 10 {
+		t.Errorf("%d examples", examples)
+	}
+}

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"html/template"
+	"math"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"slices"
 	"strings"
@@ -269,4 +271,79 @@ func render(t *testing.T, states ...snapshot.NodeState) string {
 		t.Fatal(err)
 	}
 	return page.String()
+}
+
+// TestReportOfNamespaces: a rule is shown at its worst level among the namespaces
+// where keys break it, with the limit for keys of none.
+func TestReportOfNamespaces(t *testing.T) {
+	t.Parallel()
+	rules, err := policy.New(policy.Spec{Rules: []policy.RuleSpec{
+		{ID: "ttl_too_long", Options: []policy.OptionSpec{{Name: "max", Value: policy.Value{Number: int64(time.Hour)}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule, err := policy.Find(rules.Rules(), "ttl_too_long")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unknown := snapshot.Estimate{Stderr: math.Inf(1)}
+	for _, c := range []struct {
+		about      string
+		violations [3]snapshot.Estimate // of namespaces that are mandatory, recommended, advisory
+		want       string
+		keys       float64
+	}{
+		{"all break it", [3]snapshot.Estimate{{Value: 1}, {Value: 2}, {Value: 3}}, "mandatory", 6},
+		{"two break it", [3]snapshot.Estimate{{}, {Value: 2}, {Value: 3}}, "recommended", 5},
+		{"one breaks it", [3]snapshot.Estimate{{}, {}, {Value: 3}}, "advisory", 3},
+		{"none breaks it", [3]snapshot.Estimate{}, "mandatory", 0},
+		{"one is exempt", [3]snapshot.Estimate{unknown, {}, {}}, "recommended", 0},
+	} {
+		n := idle()
+		list := &n.Snapshot.DBs[0].Namespaces
+		*list = nil
+		for i, level := range []policy.Level{policy.Mandatory, policy.Recommended, policy.Advisory} {
+			ns := snapshot.Namespace{Name: level.String(), Levels: make([]policy.Level, len(rules.Rules())), Violations: make([]snapshot.Estimate, len(rules.Rules()))}
+			ns.Levels[rule], ns.Violations[rule] = level, c.violations[i]
+			*list = append(*list, ns)
+		}
+		o := options(n)
+		o.Policy = func() *policy.Policy { return rules }
+		report := newReports(o).build(now).Nodes[0]
+		i := slices.IndexFunc(report.Rules, func(r RuleReport) bool { return r.ID == "ttl_too_long" })
+		if r := report.Rules[i]; r.Level != c.want || r.Keys != c.keys || r.Violated != "a TTL longer than 1h" {
+			t.Errorf("%s: %+v", c.about, r)
+		}
+	}
+}
+
+// TestReload: only POST asks for it, and what went wrong is said.
+func TestReload(t *testing.T) {
+	t.Parallel()
+	var reloads int
+	var failure error
+	o := options()
+	o.Reload = func() error { reloads++; return failure }
+	h, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	send := func(method string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(method, "/-/reload", nil))
+		return w
+	}
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPut, http.MethodDelete} {
+		if w := send(method); w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" || reloads != 0 {
+			t.Errorf("%s: %d, allowed %q, %d reloads", method, w.Code, w.Header().Get("Allow"), reloads)
+		}
+	}
+	if w := send(http.MethodPost); w.Code != http.StatusOK || reloads != 1 {
+		t.Errorf("%d, %d reloads", w.Code, reloads)
+	}
+	failure = errors.New("policy.yml:3: no")
+	if w := send(http.MethodPost); w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "policy.yml:3: no") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
