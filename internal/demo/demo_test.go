@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -44,7 +45,9 @@ func TestDemo(t *testing.T) {
 		if rule.AboutServer() {
 			line = regexp.MustCompile(`(?m)^` + rule.ID + ` +` + rule.Level.String() + ` +server  (kept|violated|not judged)$`)
 		}
-		configured := rule.ID != "name_unknown_prefix"
+		// The first two are off unless a policy configures them; the others need a
+		// server that counts LFU, which then knows no idle times.
+		configured := !slices.Contains([]string{"name_unknown_prefix", "json_string", "hot_key", "hot_and_big"}, rule.ID)
 		if shown := line.MatchString(text); shown != configured {
 			t.Errorf("rule %s: that keys break it is shown: %t, want %t", rule.ID, shown, configured)
 		}

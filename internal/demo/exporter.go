@@ -75,6 +75,7 @@ func (d *demo) launchExporter(ctx context.Context, redisAddr string, port int) *
 		"--redis.addr=redis://" + redisAddr,
 		"--redis.name=demo",
 		"--scan.interval=" + d.interval.String(),
+		"--server.config-probe",
 		"--web.listen-address=" + addr,
 		"--log.level=warn",
 	}

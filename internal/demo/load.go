@@ -25,6 +25,9 @@ func load(ctx context.Context, addr string) error {
 		}
 		client, disconnect := connect(ctx, addr, db)
 		err := execute(ctx, client, commands)
+		if err == nil {
+			err = age(ctx, client, families)
+		}
 		disconnect()
 		if err != nil {
 			return err
@@ -33,11 +36,33 @@ func load(ctx context.Context, addr string) error {
 	return nil
 }
 
+// age makes keys look unused for as long as their family is: RESTORE alone can
+// set that.
+func age(ctx context.Context, client *redis.Client, families []family) error {
+	var commands [][]any
+	for _, f := range families {
+		for i := range f.keys {
+			if f.idle == 0 {
+				break
+			}
+			value, err := client.Dump(ctx, f.key(i)).Result()
+			if err != nil {
+				return err
+			}
+			commands = append(commands, []any{"RESTORE", f.key(i), 0, value, "REPLACE", "IDLETIME", int(f.idle.Seconds())})
+		}
+	}
+	return execute(ctx, client, commands)
+}
+
+// key is the name of the family's i-th key.
+func (f *family) key(i int) string { return strings.Replace(f.name, "%d", strconv.Itoa(1001+i), 1) }
+
 // commands create the family's keys.
 func (f *family) commands(random *rand.Rand) [][]any {
 	var commands [][]any
 	for i := range f.keys {
-		name := strings.Replace(f.name, "%d", strconv.Itoa(1001+i), 1)
+		name := f.key(i)
 		commands = append(commands, f.value(random, name)...)
 		if f.ttl.most > 0 {
 			ttl := f.ttl.least + time.Duration(random.Int64N(int64(f.ttl.most-f.ttl.least)+1))
