@@ -51,7 +51,7 @@ func nodeStatus(t testing.TB, target string) snapshot.Status {
 		},
 		Keys: 22, Busy: 1500 * time.Millisecond, Progress: 1,
 		CycleStarted: at.Add(-time.Second), CycleCompleted: at, CycleDuration: time.Second,
-		Coverage: 1, Duty: 0.04, SampleRatio: 1, DetailRatio: 1,
+		Coverage: 1, Duty: 0.04, SampleRatio: 1, DetailRatio: 1, Interval: time.Minute,
 		Evaluated: p.Evaluated(everything(), policy.On),
 	}
 	s.Commands[keyspace.CmdScan] = 4

@@ -67,6 +67,7 @@ func families() []family {
 		{groupScan, "scan_cycle_duration_seconds", "How long the last complete cycle took; absent before the first.", gauge, perNode, nil, totals, sendDuration},
 		{groupScan, "scan_cycle_started_timestamp_seconds", "When the last cycle started, Unix seconds; 0 = never.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return unix(s.CycleStarted) })},
 		{groupScan, "scan_cycle_completed_timestamp_seconds", "When the last complete cycle ended, Unix seconds; 0 = never.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return unix(s.CycleCompleted) })},
+		{groupScan, "scan_interval_seconds", "Least time between the starts of two cycles, --scan.interval.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Interval.Seconds() })},
 		{groupScan, "scan_coverage_ratio", "Names seen in the last complete cycle ÷ DBSIZE; absent before the first.", gauge, perNode, nil, totals, sendCoverage},
 		{groupScan, "scan_sample_ratio", "Share of the keys whose bytes one cycle measures.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.SampleRatio })},
 		{groupScan, "scan_detail_ratio", "Share of the keys whose type and TTL are asked for.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.DetailRatio })},

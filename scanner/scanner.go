@@ -98,7 +98,7 @@ func New(node Node, opts Options) *Scanner {
 		last = opts.Remembered.Node(node.Address())
 	}
 	s.SetPolicy(opts.Policy)
-	s.state = newState(node, opts.Policy, max(opts.Sample, 1), s.tracker.View())
+	s.state = newState(node, &s.opts, s.tracker.View())
 	if last != nil {
 		s.class = last.Class
 		s.state.restore(last)

@@ -248,8 +248,8 @@ func TestInterval(t *testing.T) {
 		defer stop()
 		time.Sleep(10*time.Minute - time.Second)
 		synctest.Wait()
-		if n := sup.States()[0].Status.Cycles[snapshot.Complete]; n != 10 {
-			t.Errorf("%d cycles in 10 minutes", n)
+		if s := sup.States()[0].Status; s.Cycles[snapshot.Complete] != 10 || s.Interval != time.Minute {
+			t.Errorf("%d cycles in 10 minutes, the interval shown is %v", s.Cycles[snapshot.Complete], s.Interval)
 		}
 	})
 }

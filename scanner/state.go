@@ -9,7 +9,6 @@ import (
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
-	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/internal/state"
 )
@@ -30,15 +29,16 @@ type nodeState struct {
 // walked in milliseconds, in which the server may well be all ours.
 const dutyStretch = 5 * time.Second
 
-func newState(node Node, p *policy.Policy, sampled int, view *bigkeys.View) *nodeState {
+func newState(node Node, opts *Options, view *bigkeys.View) *nodeState {
 	st := &nodeState{known: node.ID(), dutySince: time.Now()}
 	st.now.BigKeys = view
 	st.now.Status = snapshot.Status{
 		Node:        node.ID(),
 		Info:        snapshot.ServerInfo{Address: node.Address()},
-		Evaluated:   make([]bool, len(p.Rules())),
-		SampleRatio: 1 / float64(sampled),
+		Evaluated:   make([]bool, len(opts.Policy.Rules())),
+		SampleRatio: 1 / float64(max(opts.Sample, 1)),
 		DetailRatio: 1,
+		Interval:    opts.Interval,
 	}
 	return st
 }

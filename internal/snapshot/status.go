@@ -46,6 +46,7 @@ type Status struct {
 
 	StateErrors uint64 // failed writes of the state file
 
+	Interval       time.Duration // least time between the starts of two cycles
 	Scanning       bool
 	Progress       float64 // of the running cycle, 0..1
 	CycleStarted   time.Time

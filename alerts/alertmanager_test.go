@@ -1,0 +1,94 @@
+package alerts
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const alertmanager = "../deploy/alertmanager.yml"
+
+func TestAmtool(t *testing.T) {
+	run(t, "amtool", "check-config", alertmanager)
+	for labels, want := range map[string]string{
+		"severity=critical":                     "redis-page",
+		"severity=warning":                      "redis-notify",
+		"severity=ticket":                       "redis-ticket",
+		"severity=info":                         "nobody",
+		"severity=critical owner=identity-team": "identity-team-page",
+		"severity=warning owner=identity-team":  "identity-team-notify",
+		"severity=ticket owner=identity-team":   "identity-team-ticket",
+		"severity=info owner=identity-team":     "nobody",
+		"severity=critical owner=another-team":  "redis-page",
+	} {
+		args := append([]string{"config", "routes", "test", "--config.file=" + alertmanager, "alertname=RedisKeyHealthNewBigKey"}, strings.Fields(labels)...)
+		if got := strings.TrimSpace(run(t, "amtool", args...)); got != want {
+			t.Errorf("%s goes to %q, want %q", labels, got, want)
+		}
+	}
+}
+
+// TestInhibition: what mutes and what is muted exists, is of one target, and is
+// evaluated in this order.
+func TestInhibition(t *testing.T) {
+	var config struct {
+		Route struct {
+			Routes []struct {
+				GroupBy []string `yaml:"group_by"`
+			}
+		}
+		Rules []struct {
+			Source []string `yaml:"source_matchers"`
+			Target []string `yaml:"target_matchers"`
+			Equal  []string
+		} `yaml:"inhibit_rules"`
+	}
+	load(t, alertmanager, &config)
+	if got := config.Route.Routes[0].GroupBy; !slices.Equal(got, []string{"alertname", "target", "namespace"}) {
+		t.Errorf("grouped by %q", got)
+	}
+	var names []string
+	for _, a := range alerts(t) {
+		names = append(names, a.Alert)
+	}
+	matcher := regexp.MustCompile(`^alertname=~?"(.+)"$`)
+	for _, r := range config.Rules {
+		for _, side := range [][]string{r.Source, r.Target} {
+			if len(side) != 1 || !matcher.MatchString(side[0]) {
+				t.Fatalf("%q is no alert's name", side)
+			}
+			name := regexp.MustCompile("^(" + matcher.FindStringSubmatch(side[0])[1] + ")$")
+			if !slices.ContainsFunc(names, name.MatchString) {
+				t.Errorf("no alert is called %v", name)
+			}
+		}
+		if !slices.Contains(r.Equal, "target") {
+			t.Errorf("%q mutes %q of other targets", r.Source, r.Target)
+		}
+	}
+	flood, key := slices.Index(names, prefix+"NewBigKeyFlood"), slices.Index(names, prefix+"NewBigKey")
+	if flood > key {
+		t.Error("the flood is evaluated after the keys that it mutes")
+	}
+}
+
+// TestRunbookURL: the sed that the head of alerts.yml gives reaches every alert.
+func TestRunbookURL(t *testing.T) {
+	text := read(t, "alerts.yml")
+	command := regexp.MustCompile(`sed -i '(s\|.*\|)' alerts.yml`).FindStringSubmatch(text)
+	if command == nil {
+		t.Fatal("the head gives no sed")
+	}
+	changed := filepath.Join(t.TempDir(), "alerts.yml")
+	if err := os.WriteFile(changed, []byte(run(t, "sed", command[1], "alerts.yml")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range rules(t, changed) {
+		if got := a.Annotations["runbook_url"]; !strings.HasPrefix(got, "https://") {
+			t.Errorf("%s keeps %q", a.Alert, got)
+		}
+	}
+}
