@@ -45,14 +45,14 @@ func TestWatchBeatsTheScan(t *testing.T) {
 		page[1] = stringKey(0, "shrinks:1", 200)
 		node.dbs[0][0] = append(page[:2:2], page[3:]...)
 		within := defaultWatchInterval + node.pageTime // it is the server that is this slow
-		time.Sleep(within)
+		time.Sleep(within + time.Second)
 		fresh, resolved, listed := state()
 		if fresh != 1 || resolved != 2 || listed["grows:1"] != 6<<20 || len(listed) != 1 {
 			t.Errorf("%d new critical, %d resolved, listed %v", fresh, resolved, listed)
 		}
 		node.dbs[0][0][0] = stringKey(0, "grows:1", 7<<20)
 		node.dbs[3] = nil
-		time.Sleep(within)
+		time.Sleep(within + time.Second)
 		if _, resolved, listed := state(); resolved != 3 || listed["grows:1"] != 7<<20 {
 			t.Errorf("%d resolved, listed %v", resolved, listed)
 		}
@@ -179,7 +179,7 @@ func TestWatchedByPolicy(t *testing.T) {
 		node := newFake(queue, stringKey(0, "big:1", 20_000))
 		sup, stop := run(opts, node)
 		defer stop()
-		time.Sleep(defaultWatchInterval)
+		time.Sleep(defaultWatchInterval + time.Second)
 		want := func(about string, all ...snapshot.WatchedKey) {
 			t.Helper()
 			if got := sup.States()[0].Watched; !slices.Equal(got, all) {
@@ -192,7 +192,7 @@ func TestWatchedByPolicy(t *testing.T) {
 		node.dbs[0][0] = node.dbs[0][0][:1]
 		node.dbs[0][0][0].Bytes, node.dbs[0][0][0].Length = 900, 15
 		node.dbs[3] = [][]keyspace.Key{{stringKey(3, "queue:mail", 64)}}
-		time.Sleep(defaultWatchInterval)
+		time.Sleep(defaultWatchInterval + time.Second)
 		mail.Bytes, mail.Elements = 900, 15
 		want("one went, one came", mail, snapshot.WatchedKey{DB: 3, Label: "queue:mail", Namespace: "default", Type: keyspace.String, Bytes: 64, Elements: -1})
 		if v := sup.States()[0].BigKeys; v.Watched != 0 || v.Resolved[keyspace.String][policy.Warning] != 1 {
@@ -215,7 +215,7 @@ func TestSlowKeys(t *testing.T) {
 		node.dbs[0][0][0] = stringKey(0, "used:1", 20_000)
 		node.dbs[3][0] = append(node.dbs[3][0], stringKey(3, "used:1", 6<<20))
 		node.slowKeys = []string{"used:1", "small:1", "gone:1"}
-		time.Sleep(defaultWatchInterval)
+		time.Sleep(defaultWatchInterval + time.Second)
 		v := sup.States()[0].BigKeys
 		if v.New[keyspace.String][policy.Warning] != 1 || v.New[keyspace.String][policy.Critical] != 1 || v.Watched != 2 || len(v.Listed) != 2 {
 			t.Errorf("%+v", v)

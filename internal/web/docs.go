@@ -6,6 +6,8 @@ import (
 	"html/template"
 	"io/fs"
 	"net/http"
+	"path"
+	"regexp"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
@@ -20,8 +22,11 @@ var docsTemplate string
 // docOf is the page about a rule, below / of the exporter.
 func docOf(rule string) string { return "docs/rules/" + rule + ".md" }
 
+// anchor is a link to another file of the project.
+var anchor = regexp.MustCompile(`<a href="([^":#]+)[^":]*">(.*?)</a>`)
+
 // renderDocs makes a page of each document, under its path below docs. Raw HTML
-// in them, such as comments, is left out.
+// in them, such as comments, is left out, and so are links to what is not served.
 func renderDocs() (map[string][]byte, error) {
 	page, err := template.New("docs").Parse(docsTemplate)
 	if err != nil {
@@ -29,11 +34,11 @@ func renderDocs() (map[string][]byte, error) {
 	}
 	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	pages := map[string][]byte{}
-	err = fs.WalkDir(docs.Pages, ".", func(path string, entry fs.DirEntry, err error) error {
+	err = fs.WalkDir(docs.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		source, err := docs.Pages.ReadFile(path)
+		source, err := docs.Pages.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -41,11 +46,18 @@ func renderDocs() (map[string][]byte, error) {
 		if err := markdown.Convert(source, &body); err != nil {
 			return err
 		}
+		inside := anchor.ReplaceAllStringFunc(body.String(), func(link string) string {
+			parts := anchor.FindStringSubmatch(link)
+			if _, err := fs.Stat(docs.Pages, path.Join(path.Dir(name), parts[1])); err != nil {
+				return parts[2]
+			}
+			return link
+		})
 		err = page.Execute(&whole, struct {
 			Title string
 			Body  template.HTML
-		}{path, template.HTML(body.String())}) // of our own text, by goldmark, which escapes
-		pages[path] = whole.Bytes()
+		}{name, template.HTML(inside)}) // of our own text, by goldmark, which escapes
+		pages[name] = whole.Bytes()
 		return err
 	})
 	return pages, err
