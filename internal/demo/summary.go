@@ -41,7 +41,7 @@ func writeRules(b *strings.Builder, node *web.NodeReport) {
 		fmt.Fprintf(b, "%-27s%-11s%7s  %s\n", r.ID, r.Level, "server", r.Finding)
 	}
 	for _, id := range node.NotEvaluated {
-		fmt.Fprintf(b, "%-38s%7s  not evaluated: it is not configured\n", id, "–")
+		fmt.Fprintf(b, "%-38s%7s  not evaluated: not configured, or not to be told of this server\n", id, "–")
 	}
 	b.WriteByte('\n')
 }
