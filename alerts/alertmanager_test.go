@@ -87,7 +87,7 @@ func TestRunbookURL(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, a := range rules(t, changed) {
-		if got := a.Annotations["runbook_url"]; !strings.HasPrefix(got, "https://") {
+		if got := a.Annotations["runbook_url"]; !strings.HasPrefix(got, "http://") {
 			t.Errorf("%s keeps %q", a.Alert, got)
 		}
 	}
