@@ -4,11 +4,9 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
-	"redis_keyhealth_exporter/internal/snapshot"
 )
 
 func policyOf(t *testing.T, spec policy.Spec) *policy.Policy {
@@ -27,39 +25,49 @@ func limits(t *testing.T, warning int64) *policy.Policy {
 	}}}})
 }
 
+// judged is what a test looks at after each cycle.
+type judged struct{ big, fresh, resolved uint64 }
+
+func cycleOf(t *testing.T, s *Scanner) judged {
+	t.Helper()
+	if err := s.RunCycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n := s.State()
+	v := n.BigKeys
+	return judged{
+		n.Snapshot.DBs[0].Types[keyspace.String].Big[policy.Warning].Keys,
+		v.New[keyspace.String][policy.Warning], v.Resolved[keyspace.String][policy.Warning],
+	}
+}
+
 // TestSetPolicy: a new policy holds from the next cycle on, and what it makes big
-// is no news; what grows afterwards is.
+// or small is no news; what grows afterwards is.
 func TestSetPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, _ := testOptions(t)
 		node := newFake(stringKey(0, "low:1", 2000), stringKey(0, "low:2", 500), stringKey(0, "other:1", 20_000))
-		sup, stop := run(opts, node)
-		defer stop()
-		look := func() (*snapshot.Snapshot, uint64, uint64) {
-			n := sup.States()[0]
-			return n.Snapshot, n.BigKeys.New[keyspace.String][policy.Warning], n.BigKeys.Resolved[keyspace.String][policy.Warning]
+		s := New(node, opts)
+		defer s.closeSession()
+		for _, step := range []struct {
+			about  string
+			before func()
+			want   judged
+		}{
+			{"the first policy", func() {}, judged{big: 1}},
+			{"a lower limit", func() { s.SetPolicy(limits(t, 1000)) }, judged{big: 2}},
+			{"one grew", func() { node.dbs[0][0][1] = stringKey(0, "low:2", 1500) }, judged{big: 3, fresh: 1}},
+			{"a higher limit", func() { s.SetPolicy(limits(t, 5000)) }, judged{big: 1, fresh: 1}},
+			{"nothing", func() {}, judged{big: 1, fresh: 1}},
+			{"one shrank", func() { node.dbs[0][0][2] = stringKey(0, "other:1", 100) }, judged{fresh: 1, resolved: 1}},
+		} {
+			step.before()
+			if got := cycleOf(t, s); got != step.want {
+				t.Errorf("%s: %+v, want %+v", step.about, got, step.want)
+			}
 		}
-		big := func(s *snapshot.Snapshot) uint64 {
-			return s.DBs[0].Types[keyspace.String].Big[policy.Warning].Keys
-		}
-		time.Sleep(opts.Interval / 2)
-		sup.SetPolicy(limits(t, 1000))
-		if s, _, _ := look(); big(s) != 1 || len(s.DBs[0].Namespaces) != 1 {
-			t.Errorf("%d big keys by the first policy, %+v", big(s), s.DBs[0].Namespaces)
-		}
-		time.Sleep(opts.Interval)
-		if s, fresh, resolved := look(); big(s) != 2 || len(s.DBs[0].Namespaces) != 2 || fresh != 0 || resolved != 0 {
-			t.Errorf("%d big keys by the second policy, %d new, %d resolved", big(s), fresh, resolved)
-		}
-		node.dbs[0][0][1] = stringKey(0, "low:2", 1500)
-		time.Sleep(opts.Interval)
-		if s, fresh, resolved := look(); big(s) != 3 || fresh != 1 || resolved != 0 {
-			t.Errorf("%d big keys after one grew, %d new, %d resolved", big(s), fresh, resolved)
-		}
-		sup.SetPolicy(limits(t, 5000))
-		time.Sleep(opts.Interval)
-		if s, fresh, resolved := look(); big(s) != 1 || fresh != 1 || resolved != 0 {
-			t.Errorf("%d big keys by the third policy, %d new, %d resolved", big(s), fresh, resolved)
+		if n := s.State().Snapshot.DBs[0].Namespaces; len(n) != 2 || n[0].Name != "default" || n[1].Name != "low" {
+			t.Errorf("namespaces: %+v", n)
 		}
 	})
 }
@@ -76,10 +84,7 @@ func TestPolicyOfACycle(t *testing.T) {
 			return nil
 		}
 		for _, want := range []uint64{0, 2} {
-			if err := s.RunCycle(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			if got := s.State().Snapshot.DBs[0].Types[keyspace.String].Big[policy.Warning].Keys; got != want {
+			if got := cycleOf(t, s).big; got != want {
 				t.Errorf("%d big keys, want %d", got, want)
 			}
 		}
@@ -92,18 +97,19 @@ func TestWatchListKeepsThePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, _ := testOptions(t)
 		node := newFake(stringKey(0, "low:1", 20_000))
-		sup, stop := run(opts, node)
-		defer stop()
-		time.Sleep(opts.Interval / 4)
-		sup.SetPolicy(limits(t, 1<<20))
+		s := New(node, opts)
+		defer s.closeSession()
+		cycleOf(t, s)
+		s.SetPolicy(limits(t, 1<<20))
 		node.dbs[0][0][0] = stringKey(0, "low:1", 20_100)
-		time.Sleep(opts.Interval / 2)
-		if v := sup.States()[0].BigKeys; v.Resolved[keyspace.String][policy.Warning] != 0 || v.Watched != 1 {
+		if err := s.wait(t.Context(), opts.Interval/2); err != nil {
+			t.Fatal(err)
+		}
+		if v := s.State().BigKeys; v.Resolved[keyspace.String][policy.Warning] != 0 || v.Watched != 1 {
 			t.Errorf("before the next cycle: %+v", v)
 		}
-		time.Sleep(opts.Interval)
-		if v := sup.States()[0].BigKeys; v.Resolved[keyspace.String][policy.Warning] != 0 || v.Watched != 0 {
-			t.Errorf("after it: %+v", v)
+		if got := cycleOf(t, s); got != (judged{}) || s.State().BigKeys.Watched != 0 {
+			t.Errorf("after it: %+v, %+v", got, s.State().BigKeys)
 		}
 	})
 }

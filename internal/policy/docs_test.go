@@ -58,7 +58,7 @@ Distilled from five sets of Redis key conventions:
 Levels follow the documents: *mandatory* (强制, 必须, 禁止), *recommended* (推荐, 建议, 不建议), *advisory* (a hint).
 A key counts once for a rule, whatever the tier. The rules under "big keys" decide what a big key is: it counts there once, at its
 worst severity. A rule is judged on a key only when the facts that it needs are known; where a command is denied, the rules that
-need it are not evaluated. Each rule has a page: why it is there, an example, how to fix a key, how to exempt it.
+need it are not evaluated. A policy file changes levels, limits and exemptions: [policy.md](policy.md). Each rule has a page: why it is there, an example, how to fix a key, how to exempt it.
 
 **On MEMORY USAGE.** A advises against calling it on every key; C recommends it, in the place of DEBUG OBJECT. It is called here, on
 every key or on one in so many (--scan.sample), because it is the cheapest and least intrusive probe that there is. With its default of five samples it

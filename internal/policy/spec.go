@@ -150,26 +150,28 @@ func (s *Settings) apply(rule *Rule, spec *RuleSpec, inNamespace bool) error {
 		}
 		s.Values[option.Name] = option.Value
 	}
-	return s.tiers(rule, spec)
+	return s.inOrder(rule, spec)
 }
 
-// tiers finds a warning above critical: whoever raises the one forgets the other.
-func (s *Settings) tiers(rule *Rule, spec *RuleSpec) error {
-	if rule.Critical == "" {
-		return nil
-	}
-	warning, critical := s.Values["warning"], s.Values["critical"]
-	if warning.Number <= critical.Number {
-		return nil
-	}
-	where := spec.Where
-	for _, option := range spec.Options {
-		if option.Where != "" {
-			where = option.Where
+// inOrder finds options that contradict each other: whoever raises the one forgets
+// the other.
+func (s *Settings) inOrder(rule *Rule, spec *RuleSpec) error {
+	for _, pair := range [][2]string{{"warning", "critical"}, {"least", "most"}} {
+		i := slices.IndexFunc(rule.Options, func(o Option) bool { return o.Name == pair[0] })
+		lower, upper := s.Values[pair[0]], s.Values[pair[1]]
+		if i < 0 || upper.Number == 0 || lower.Number <= upper.Number {
+			continue // not both of them are options: none is 0
 		}
+		where := spec.Where
+		for _, option := range spec.Options {
+			if option.Name == pair[0] || option.Name == pair[1] {
+				where = option.Where
+			}
+		}
+		format := rule.Options[i].Format
+		return wrong(where, "%s: %s %s is above %s %s; set both", rule.ID, pair[0], format(lower), pair[1], format(upper))
 	}
-	format := rule.Options[0].Format
-	return wrong(where, "%s: warning %s is above critical %s; set both", rule.ID, format(warning), format(critical))
+	return nil
 }
 
 // check is about what stands beside a namespace's rules.

@@ -72,6 +72,7 @@ func TestBadSpec(t *testing.T) {
 		"empty word":            {option("name_unknown_prefix", "allowed_prefixes", Value{Words: []string{""}}), "f:1: name_unknown_prefix: allowed_prefixes: "},
 		"many words":            {option("name_unknown_prefix", "allowed_prefixes", Value{Words: slices.Repeat([]string{"a"}, 1001)}), "f:1: name_unknown_prefix: allowed_prefixes: "},
 		"warning over critical": {option("big_string", "warning", Value{Number: 6 << 20}), "f:1: big_string: warning 6MiB is above critical 5MiB; set both"},
+		"least over most":       {option("loose_encoding", "least", Value{Number: 5001}), "f:1: loose_encoding: least 5001 is above most 5000; set both"},
 		"critical under warning": {
 			Spec{Rules: []RuleSpec{{ID: "many_elements", Options: []OptionSpec{number("warning", 5000)}}}, Namespaces: []NamespaceSpec{
 				{Name: "n", Match: globs("*"), Rules: []RuleSpec{{ID: "many_elements", Options: []OptionSpec{{"critical", Value{Number: 4999}, "f:1"}}}}},
