@@ -46,12 +46,13 @@ func TestDeployedFlags(t *testing.T) {
 
 	unit, environment := systemdFlags(t)
 	for _, c := range []struct {
-		name  string
-		flags []string
+		name   string
+		flags  []string
+		policy string // where the file is that it mounts
 	}{
-		{"docker-compose.yml", readCompose(t).Services["exporter"].Command},
-		{"kubernetes", pod(t).Containers[0].Args},
-		{"systemd", unit},
+		{"docker-compose.yml", readCompose(t).Services["exporter"].Command, root + "/policies/default.yml"},
+		{"kubernetes", pod(t).Containers[0].Args, kubernetes + "/policy.yml"},
+		{"systemd", unit, ""},
 	} {
 		for i, flag := range c.flags {
 			name, value, _ := strings.Cut(flag, "=")
@@ -60,6 +61,8 @@ func TestDeployedFlags(t *testing.T) {
 				value = password
 			case "--state.file":
 				value = state
+			case "--policy.file":
+				value = c.policy
 			}
 			c.flags[i] = name + "=" + value
 		}

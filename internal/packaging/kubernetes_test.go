@@ -88,6 +88,7 @@ type podSpec struct {
 			SecretName  string `yaml:"secretName"`
 			DefaultMode int    `yaml:"defaultMode"`
 		}
+		ConfigMap             struct{ Name string } `yaml:"configMap"`
 		PersistentVolumeClaim struct {
 			ClaimName string `yaml:"claimName"`
 		} `yaml:"persistentVolumeClaim"`
@@ -252,8 +253,12 @@ func TestPod(t *testing.T) {
 		t.Errorf("memory is %+v, not what docs/container.md advises", c.Resources)
 	}
 	volumes := make(map[string]bool)
+	policy := readKustomization(t, kubernetes).ConfigMapGenerator[0]
 	for _, v := range pod(t).Volumes {
 		volumes[v.Name] = true
+		if v.Name == "policy" && v.ConfigMap.Name != policy.Name {
+			t.Errorf("the policy is that of %s, but what is made is %s", v.ConfigMap.Name, policy.Name)
+		}
 	}
 	for _, m := range c.VolumeMounts {
 		if !volumes[m.Name] || !strings.Contains(strings.Join(c.Args, " "), "="+m.MountPath+"/") {
@@ -350,7 +355,7 @@ func TestKustomize(t *testing.T) {
 		kinds[m.Kind]++
 	}
 	want := map[string]int{
-		"ConfigMap": len(names(t, root+"/dashboards", "*.json")), "Deployment": 1, "PersistentVolumeClaim": 1, "Service": 1,
+		"ConfigMap": len(names(t, root+"/dashboards", "*.json")) + 1, "Deployment": 1, "PersistentVolumeClaim": 1, "Service": 1,
 		"ServiceMonitor": 1, "PrometheusRule": 2, "NetworkPolicy": 1,
 	}
 	if !reflect.DeepEqual(kinds, want) {
