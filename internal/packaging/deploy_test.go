@@ -122,12 +122,6 @@ func TestPrometheusConfig(t *testing.T) {
 	output(t, exec.CommandContext(t.Context(), "promtool", "check", "config", deploy+"/prometheus.yml"))
 }
 
-func TestAlertmanagerConfig(t *testing.T) {
-	t.Parallel()
-	needs(t, "amtool", onPath("amtool"))
-	output(t, exec.CommandContext(t.Context(), "amtool", "check-config", deploy+"/alertmanager.yml"))
-}
-
 // TestGrafanaProvisioning: Grafana finds what docker-compose.yml has put there.
 func TestGrafanaProvisioning(t *testing.T) {
 	t.Parallel()
