@@ -46,8 +46,8 @@ lint: ## check the format of the code and look for mistakes
 fmt: ## format the code
 	$(GOFUMPT) -w .
 
-generate: ## write the generated docs and golden files anew
-	go test ./collector ./internal/policy ./internal/config -run 'TestDocs|TestGolden|TestDefaultPolicy' -update
+generate: ## write the generated docs, manifests and golden files anew
+	go test ./collector ./internal/policy ./internal/config ./internal/packaging -run 'TestDocs|TestGolden|TestDefaultPolicy' -update
 
 demo: ## show the exporter at work on a Redis of its own
 	@scripts/install-tools.sh redis-server

@@ -17,6 +17,7 @@ packages() {
 	apt/amtool) echo prometheus-alertmanager ;;
 	dnf/amtool) echo golang-github-prometheus-alertmanager ;;
 	*/amtool) echo alertmanager ;;
+	*/systemd-analyze) echo systemd ;;
 	apt/gcc) echo gcc libc6-dev ;;
 	apk/gcc) echo gcc musl-dev ;;
 	*/gcc | */make | */buildah) echo "$2" ;;

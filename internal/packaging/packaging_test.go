@@ -1,5 +1,5 @@
-// Package packaging holds the tests of what users are handed: releases and the
-// container image.
+// Package packaging holds the tests of what users are handed: releases, the
+// container image, and what deploys it.
 package packaging
 
 import (
