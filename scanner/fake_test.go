@@ -20,6 +20,8 @@ import (
 
 // fakeNode is a server in memory. Its hooks make trouble; nil = none.
 type fakeNode struct {
+	mu sync.Mutex // of what change may change while a scanner runs
+
 	dbs                         map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
 	slowKeys                    []string
 	info                        Info          // DBs are derived from dbs
@@ -51,6 +53,21 @@ func newFake(keys ...keyspace.Key) *fakeNode {
 		n.dbs[0] = append(n.dbs[0], page)
 	}
 	return n
+}
+
+// change changes the server while a scanner runs.
+func (n *fakeNode) change(change func()) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	change()
+}
+
+// takes sleeps for as long as the server takes.
+func (n *fakeNode) takes(d *time.Duration) {
+	n.mu.Lock()
+	took := *d
+	n.mu.Unlock()
+	time.Sleep(took)
 }
 
 // small makes n healthy keys of db 0.
@@ -111,6 +128,7 @@ func (s *fakeSession) Info(context.Context) (Info, error) {
 	s.infos++
 	s.sent[keyspace.CmdInfo]++
 	time.Sleep(s.infoTime)
+	s.mu.Lock()
 	info := s.info
 	for db := range 16 {
 		n := 0
@@ -121,6 +139,7 @@ func (s *fakeSession) Info(context.Context) (Info, error) {
 			info.DBs = append(info.DBs, snapshot.DBInfo{DB: db, Keys: int64(n), Expires: int64(n)})
 		}
 	}
+	s.mu.Unlock()
 	if s.onInfo != nil {
 		if err := s.onInfo(s.infos, &info); err != nil {
 			return Info{}, err
@@ -140,7 +159,7 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 	p.Problems = p.Problems[:0]
 	time.Sleep(s.rtt)
 	if len(p.Keys) > 0 || p.Scan {
-		time.Sleep(s.pageTime)
+		s.takes(&s.pageTime)
 	}
 	for i := range p.Keys {
 		p.Keys[i].Known = s.answer(p.Wants[i])
@@ -150,8 +169,10 @@ func (s *fakeSession) Page(ctx context.Context, p *Page) error {
 	if p.Scan {
 		s.sent[keyspace.CmdScan]++
 		s.cursors = append(s.cursors, p.Cursor)
+		s.mu.Lock()
 		all := s.dbs[p.DB]
 		p.Next = append(p.Next, all[p.Cursor]...)
+		s.mu.Unlock()
 		if next := p.Cursor + 1; next < uint64(len(all)) {
 			p.NextCursor = next
 		}
@@ -169,8 +190,8 @@ func (s *fakeSession) Inspect(_ context.Context, keys []*keyspace.Key, facts key
 			s.onLens(problems)
 		}
 	} else {
-		s.looks++
-		time.Sleep(s.lookTime)
+		s.change(func() { s.looks++ })
+		s.takes(&s.lookTime)
 		if s.onLook != nil {
 			if err := s.onLook(problems); err != nil {
 				return err
@@ -208,10 +229,13 @@ func (s *fakeSession) answer(facts keyspace.Facts) keyspace.Facts {
 
 // find is what a server would tell of a key now; nil = there is none.
 func (n *fakeNode) find(k *keyspace.Key) *keyspace.Key {
+	n.mu.Lock()
+	defer n.mu.Unlock()
 	for _, page := range n.dbs[k.DB] {
 		for i := range page {
 			if page[i].Name == k.Name {
-				return &page[i]
+				found := page[i]
+				return &found
 			}
 		}
 	}
@@ -234,6 +258,8 @@ func (s *fakeSession) Config(context.Context) (*policy.ServerConfig, error) {
 
 func (s *fakeSession) SlowKeys(context.Context) ([]string, error) {
 	s.sent[keyspace.CmdSlowlogGet]++
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.slowKeys, nil
 }
 

@@ -1,7 +1,6 @@
 package scanner
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -37,21 +36,24 @@ func TestWatchBeatsTheScan(t *testing.T) {
 		if st := sup.States()[0]; st.BigKeys.Watched != 5 || st.Status.Cycles[snapshot.Complete] != 1 {
 			t.Fatalf("%d keys are watched after %v cycles", st.BigKeys.Watched, st.Status.Cycles)
 		}
-		opts.MaxKeysPerSecond = 1
-		node.pageTime = 10 * time.Second // the next cycle takes half an hour
+		node.change(func() { node.pageTime = 10 * time.Second }) // the next cycle takes half an hour
 		time.Sleep(5 * time.Minute)
-		page := node.dbs[0][0]
-		page[0] = stringKey(0, "grows:1", 6<<20)
-		page[1] = stringKey(0, "shrinks:1", 200)
-		node.dbs[0][0] = append(page[:2:2], page[3:]...)
-		within := defaultWatchInterval + node.pageTime // it is the server that is this slow
+		node.change(func() {
+			page := node.dbs[0][0]
+			page[0] = stringKey(0, "grows:1", 6<<20)
+			page[1] = stringKey(0, "shrinks:1", 200)
+			node.dbs[0][0] = append(page[:2:2], page[3:]...)
+		})
+		const within = defaultWatchInterval + 10*time.Second // it is the server that is this slow
 		time.Sleep(within + time.Second)
 		fresh, resolved, listed := state()
 		if fresh != 1 || resolved != 2 || listed["grows:1"] != 6<<20 || len(listed) != 1 {
 			t.Errorf("%d new critical, %d resolved, listed %v", fresh, resolved, listed)
 		}
-		node.dbs[0][0][0] = stringKey(0, "grows:1", 7<<20)
-		node.dbs[3] = nil
+		node.change(func() {
+			node.dbs[0][0][0] = stringKey(0, "grows:1", 7<<20)
+			node.dbs[3] = nil
+		})
 		time.Sleep(within + time.Second)
 		if _, resolved, listed := state(); resolved != 3 || listed["grows:1"] != 7<<20 {
 			t.Errorf("%d resolved, listed %v", resolved, listed)
@@ -68,16 +70,16 @@ func TestWatchIsWithinTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		opts, _ := testOptions(t)
 		opts.MaxDuty, opts.Interval = 0.1, 0
-		var big []keyspace.Key
-		for i := range 1000 {
-			big = append(big, stringKey(0, fmt.Sprint("big:", i), 20_000))
+		node := newFake()
+		for db := range 10 {
+			node.dbs[db] = [][]keyspace.Key{append(small(99), stringKey(db, "big:1", 20_000))}
 		}
-		node := newFake(big...)
 		node.pageTime, node.lookTime = 20*time.Millisecond, 90*time.Millisecond // a look: 0.9 s, every 18 s at half the budget
 		sup, stop := run(opts, node)
 		defer stop()
 		time.Sleep(time.Hour)
-		looks := node.looks / 10
+		var looks int
+		node.change(func() { looks = node.looks / 10 })
 		if looks < 180 || looks > 202 {
 			t.Errorf("%d looks in an hour", looks)
 		}
@@ -189,9 +191,11 @@ func TestWatchedByPolicy(t *testing.T) {
 		big := snapshot.WatchedKey{Label: "big:1", Namespace: "default", Type: keyspace.String, Bytes: 20_000, Elements: -1}
 		mail := snapshot.WatchedKey{Label: "queue:mail", Namespace: "default", Type: keyspace.List, Bytes: 700, Elements: 12}
 		want("two exist", big, mail)
-		node.dbs[0][0] = node.dbs[0][0][:1]
-		node.dbs[0][0][0].Bytes, node.dbs[0][0][0].Length = 900, 15
-		node.dbs[3] = [][]keyspace.Key{{stringKey(3, "queue:mail", 64)}}
+		node.change(func() {
+			node.dbs[0][0] = node.dbs[0][0][:1]
+			node.dbs[0][0][0].Bytes, node.dbs[0][0][0].Length = 900, 15
+			node.dbs[3] = [][]keyspace.Key{{stringKey(3, "queue:mail", 64)}}
+		})
 		time.Sleep(defaultWatchInterval + time.Second)
 		mail.Bytes, mail.Elements = 900, 15
 		want("one went, one came", mail, snapshot.WatchedKey{DB: 3, Label: "queue:mail", Namespace: "default", Type: keyspace.String, Bytes: 64, Elements: -1})
@@ -212,9 +216,11 @@ func TestSlowKeys(t *testing.T) {
 		sup, stop := run(opts, node)
 		defer stop()
 		time.Sleep(time.Minute)
-		node.dbs[0][0][0] = stringKey(0, "used:1", 20_000)
-		node.dbs[3][0] = append(node.dbs[3][0], stringKey(3, "used:1", 6<<20))
-		node.slowKeys = []string{"used:1", "small:1", "gone:1"}
+		node.change(func() {
+			node.dbs[0][0][0] = stringKey(0, "used:1", 20_000)
+			node.dbs[3][0] = append(node.dbs[3][0], stringKey(3, "used:1", 6<<20))
+			node.slowKeys = []string{"used:1", "small:1", "gone:1"}
+		})
 		time.Sleep(defaultWatchInterval + time.Second)
 		v := sup.States()[0].BigKeys
 		if v.New[keyspace.String][policy.Warning] != 1 || v.New[keyspace.String][policy.Critical] != 1 || v.Watched != 2 || len(v.Listed) != 2 {
