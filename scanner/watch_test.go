@@ -83,7 +83,7 @@ func TestWatchIsWithinTheBudget(t *testing.T) {
 		if looks < 180 || looks > 202 {
 			t.Errorf("%d looks in an hour", looks)
 		}
-		if st := sup.States()[0].Status; st.Cycles[snapshot.Complete] < 800 || st.Busy > time.Duration(1.05*opts.MaxDuty*float64(time.Hour)) {
+		if st := sup.States()[0].Status; st.Cycles[snapshot.Complete] < 400 || st.Busy > time.Duration(1.05*opts.MaxDuty*float64(time.Hour)) {
 			t.Errorf("%d cycles, busy for %v", st.Cycles[snapshot.Complete], st.Busy)
 		}
 	})
