@@ -58,8 +58,17 @@ func bigKeys(m metrics) dashboard {
 			}},
 			{"Sizes", []*panel{
 				distribution("Keys by size", "Keys by MEMORY USAGE, now. The limits are those of the rulebook, among others.", m.last("key_memory_bytes_bucket"), []bucket{
-					{128, "128 B"}, {512, "512 B"}, {1024, "1 KiB"}, {4096, "4 KiB"}, {10240, "10 KiB"}, {102400, "100 KiB"},
-					{1048576, "1 MiB"}, {5242880, "5 MiB"}, {10485760, "10 MiB"}, {104857600, "100 MiB"}, {},
+					{128, "128 B"},
+					{512, "512 B"},
+					{1024, "1 KiB"},
+					{4096, "4 KiB"},
+					{10240, "10 KiB"},
+					{102400, "100 KiB"},
+					{1048576, "1 MiB"},
+					{5242880, "5 MiB"},
+					{10485760, "10 MiB"},
+					{104857600, "100 MiB"},
+					{},
 				}).size(8, 10),
 				distribution("Collections by elements", "Collections by their number of elements, now. Those too small to be counted are in the first bar.", m.last("key_elements_bucket"), []bucket{
 					{1000, "1,000"}, {5000, "5,000"}, {10000, "10,000"}, {100000, "100,000"}, {1000000, "1,000,000"}, {},

@@ -79,7 +79,10 @@ func variables(m metrics, panels []object) []object {
 		{"namespace", "Namespace", "rule_violations"},
 	} {
 		m.labels(v.metric) // it must be there
-		hide := 0
+		hide, sort := 0, 1 // by the alphabet
+		if v.name == "db" {
+			sort = 3 // by number
+		}
 		if !strings.Contains(everything, fmt.Sprintf(`%s=~"$%s"`, v.name, v.name)) {
 			hide = 2
 		}
@@ -87,7 +90,7 @@ func variables(m metrics, panels []object) []object {
 		list = append(list, object{
 			"type": "query", "name": v.name, "label": v.title, "datasource": source(), "definition": query,
 			"query": object{"qryType": 1, "query": query, "refId": "variable-" + v.name},
-			"multi": true, "includeAll": true, "allValue": ".+", "refresh": 2, "sort": 3, "regex": "", "hide": hide,
+			"multi": true, "includeAll": true, "allValue": ".+", "refresh": 2, "sort": sort, "regex": "", "hide": hide,
 			"current": object{"selected": true, "text": []string{"All"}, "value": []string{"$__all"}}, "options": []object{},
 		})
 		matchers = strings.TrimPrefix(fmt.Sprintf(`%s, %s=~"$%s"`, matchers, v.name, v.name), ", ")

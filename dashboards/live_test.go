@@ -35,6 +35,7 @@ var mayBeEmpty = map[string]string{
 	"cluster.json: Skew of keys":                "one node has no peers",
 	"cluster.json: Worst memory skew":           "one node has no peers",
 	"cluster.json: Worst skew of keys":          "one node has no peers",
+	"lifetimes.json: Big keys that expire":      "needs CONFIG GET",
 	"scanner.json: Aborted cycles by reason":    "none is aborted",
 	"scanner.json: Rules that were not judged":  "all may be judged",
 	"server.json: Commands over several keys":   "few commands are called",

@@ -15,14 +15,9 @@ const namespace = "redis_keyhealth_"
 var pending = map[string]string{
 	"expiring_keys_peak":                   "target, node, db",
 	"expiring_keys_peak_timestamp_seconds": "target, node, db",
-	"forbidden_command_calls_total":        "target, node, command",
 	"hot_key_frequency":                    "target, node, db, namespace, key_type, key",
 	"idle_seconds":                         "target, node, db",
 	"keys_by_encoding":                     "target, node, db, key_type, encoding",
-	"multi_key_command_calls_total":        "target, node, command",
-	"on_command_calls_total":               "target, node, command",
-	"on_command_seconds_total":             "target, node, command",
-	"server_rule_violation":                "target, node, rule, level",
 	"watched_key_elements":                 "target, node, db, namespace, key_type, key",
 	"watched_key_memory_bytes":             "target, node, db, namespace, key_type, key",
 }
