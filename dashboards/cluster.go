@@ -48,7 +48,7 @@ func cluster(m metrics) dashboard {
 			{"Skew", []*panel{
 				nodeSeries("Memory skew", "Memory of a node ÷ the mean of its peers. 1 is even; the line is what the rulebook allows.", "none", skew(memory)).limit(1.5).decimals(2).empty(alone),
 				nodeSeries("Skew of keys", "Keys of a node ÷ the mean of its peers. Memory alone out of balance points to big keys, both to hash tags.", "none", skew(keys)).limit(1.5).decimals(2).empty(alone),
-				nodeSeries("Share of big keys in the memory of a node", "MEMORY USAGE of the big keys as a share of the node's memory: they cannot be split over nodes.", "percentunit", fmt.Sprintf("%s / (%s > 0)", bigMemory, memory)),
+				nodeSeries("Memory in big keys", "MEMORY USAGE of the big keys as a share of that of all keys of the node: what cannot be spread over nodes.", "percentunit", fmt.Sprintf("%s / (%s > 0)", bigMemory, sum(m.last("memory_bytes"), "target", "node"))),
 			}},
 			{"Nodes", []*panel{
 				nodeSeries("Memory", "used_memory of every node.", "bytes", memory),

@@ -36,10 +36,10 @@ func naming(m metrics) dashboard {
 					value("Growth", "locale", fmt.Sprintf("%s and %s > 0", sum(m.growth("rule_violations"), byRule...), sum(m.last("rule_violations"), byRule...)),
 						append(painted("text", 1, "red"), wide(100))...),
 				).size(16, 12).empty("No rule is broken"),
-				bars("Rules broken, by namespace and owner", "Sum of the keys over the mandatory and recommended rules.", "locale",
+				bars("Who has most to mend", "Sum of the keys over the mandatory and recommended rules.", "locale",
 					query{fmt.Sprintf("sort_desc(%s)", m.owned(sum(m.last("rule_violations", `level=~"mandatory|recommended"`), "namespace")+" > 0", "namespace")), "{{namespace}} {{owner}}"}).
 					size(8, 12).empty("No rule is broken"),
-				series("Rules broken, by namespace", "Sum of the keys over all rules.", "short", query{sum(m.last("rule_violations"), "namespace"), "{{namespace}}"}).stacked().size(12, 8),
+				series("Rules broken, by namespace", "Sum of the keys over all rules.", "short", query{sum(m.last("rule_violations"), "namespace"), "{{namespace}}"}).steep().size(12, 8),
 				series("Rules broken, by level", "Sum of the keys over the rules of a level.", "short", query{sum(m.last("rule_violations"), "level"), "{{level}}"}).byLevel().steep().size(12, 8),
 			}},
 		},

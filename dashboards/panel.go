@@ -194,13 +194,14 @@ func (p *panel) logarithmic() *panel {
 
 // steep is an axis for counts that may be 0 or many.
 func (p *panel) steep() *panel {
+	delete(p.field, "min")
 	p.field["custom"].(object)["scaleDistribution"] = object{"type": "symlog", "linearThreshold": 1, "log": 10}
 	return p
 }
 
 // listed names the series beside the graph, with their last values.
 func (p *panel) listed() *panel {
-	p.options["legend"] = object{"showLegend": true, "displayMode": "table", "placement": "right", "calcs": []string{"lastNotNull"}}
+	p.options["legend"] = object{"showLegend": true, "displayMode": "table", "placement": "right", "calcs": []string{"lastNotNull"}, "sortBy": "Last *", "sortDesc": true}
 	return p
 }
 

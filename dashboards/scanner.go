@@ -45,8 +45,8 @@ func scanner(m metrics) dashboard {
 				perScan("Keys scanned", "Names that SCAN returned, a second.", "cps", m.spent("scan_keys_total", "target", "node")),
 				perScan("Duration of a cycle", "How long the last complete cycle took.", "s", m.last("scan_cycle_duration_seconds")),
 				perScan("Coverage", "Names seen ÷ DBSIZE of the last complete cycle. Keys that come and go under the scan keep it from being exactly 1.", "percentunit", coverage),
-				series("Cycles by result", "Cycles that ended, by how. Suspect: complete, but the keyspace was flushed or changed much.", "short",
-					query{sum(fmt.Sprintf("increase(%s[$__rate_interval])", m.selector("scan_cycles_total")), "result"), "{{result}}"}).drawn("bars").colours("complete", "green", "suspect", "yellow", "aborted", "red"),
+				series("Cycles by result", "Cycles that ended, an hour, by how. Suspect: complete, but the keyspace was flushed or changed much.", "short",
+					query{m.spent("scan_cycles_total", "result") + " * 3600", "{{result}}"}).colours("complete", "green", "suspect", "yellow", "aborted", "red"),
 				perScan("Age of the figures", "Time since the last complete cycle of the node.", "s", fmt.Sprintf("time() - (%s > 0)", m.last("scan_cycle_completed_timestamp_seconds"))),
 			}},
 			{"Cost", []*panel{

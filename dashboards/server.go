@@ -42,7 +42,7 @@ func server(m metrics) dashboard {
 				series("Forbidden commands over time", "Calls a second.", "cps", query{sum(m.rate("forbidden_command_calls_total"), "command") + " > 0", "{{command}}"}).drawn("bars").empty("None was called"),
 				series("Time in O(N) commands", "Share of one core by command, over all nodes.", "percentunit", query{sum(m.rate("on_command_seconds_total"), "command") + " > 0", "{{command}}"}).stacked().empty("None was called"),
 				series("Mean time of a call", "Server time of one call by command. It grows with the keys.", "s",
-					query{fmt.Sprintf("%s / (%s > 0)", sum(m.rate("on_command_seconds_total"), "command"), sum(m.rate("on_command_calls_total"), "command")), "{{command}}"}).empty("None was called"),
+					query{fmt.Sprintf("%s / (%s > 0)", sum(m.rate("on_command_seconds_total"), "command"), sum(m.rate("on_command_calls_total"), "command")), "{{command}}"}).drawn("points").empty("None was called"),
 				table("O(N) commands by node", "Calls and server time within the time range.", "-Time",
 					label("Command", "command"), targetColumn(), nodeColumn(),
 					value("Calls", "locale", sum(calls, byCommand...)+" >= 0.5", wide(120), digits(0)),
