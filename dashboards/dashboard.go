@@ -66,7 +66,6 @@ func (d dashboard) place() []object {
 func variables(m metrics, panels []object) []object {
 	list := []object{
 		{"type": "datasource", "name": "datasource", "label": "Data source", "query": "prometheus", "hide": 0, "refresh": 1, "regex": "", "multi": false, "includeAll": false, "options": []object{}, "current": object{}},
-		{"type": "constant", "name": "docs", "label": "Documentation", "query": docsURL, "hide": 2, "skipUrlSync": true, "current": object{"text": docsURL, "value": docsURL}},
 	}
 	everything := fmt.Sprint(panels)
 	matchers := ""
@@ -95,7 +94,14 @@ func variables(m metrics, panels []object) []object {
 		})
 		matchers = strings.TrimPrefix(fmt.Sprintf(`%s, %s=~"$%s"`, matchers, v.name, v.name), ", ")
 	}
-	return list
+	// Links lead to the pages of some exporter.
+	query := fmt.Sprintf(`label_values(%sup{job=~"$job", instance=~"$instance"}, instance)`, namespace)
+	return append(list, object{
+		"type": "query", "name": "exporter", "label": "Exporter", "datasource": source(), "definition": query,
+		"query": object{"qryType": 1, "query": query, "refId": "variable-exporter"},
+		"multi": false, "includeAll": false, "refresh": 2, "sort": 1, "regex": "", "hide": 2,
+		"current": object{}, "options": []object{}, "skipUrlSync": true,
+	})
 }
 
 // annotations are what happened to the keys.

@@ -5,16 +5,15 @@ import (
 	"strings"
 )
 
-// docsURL is where the documentation is read: the value of the variable docs,
-// which is set to where the project's pages are kept.
-const docsURL = "https://wiki.example/redis-keyhealth"
+// docsURL is where the documentation is read: every exporter serves its own.
+const docsURL = "http://${exporter}/docs/"
 
 // uid is a dashboard's fixed address.
 func uid(name string) string { return "redis-keyhealth-" + name }
 
 // page is a link to the documentation.
 func page(title, path string) object {
-	return object{"title": title, "url": "${docs}/" + path, "targetBlank": true}
+	return object{"title": title, "url": docsURL + path, "targetBlank": true}
 }
 
 // runbook is a link to what is said there of an alert.

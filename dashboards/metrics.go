@@ -10,18 +10,6 @@ import (
 
 const namespace = "redis_keyhealth_"
 
-// pending are families of the contract that the exporter does not have yet, with
-// their labels. A test says which rows are to go.
-var pending = map[string]string{
-	"expiring_keys_peak":                   "target, node, db",
-	"expiring_keys_peak_timestamp_seconds": "target, node, db",
-	"hot_key_frequency":                    "target, node, db, namespace, key_type, key",
-	"idle_seconds":                         "target, node, db",
-	"keys_by_encoding":                     "target, node, db, key_type, encoding",
-	"watched_key_elements":                 "target, node, db, namespace, key_type, key",
-	"watched_key_memory_bytes":             "target, node, db, namespace, key_type, key",
-}
-
 // metrics are the labels of every family, by its name without the namespace.
 type metrics map[string][]string
 
@@ -35,9 +23,6 @@ func readMetrics(table string) (metrics, error) {
 		return nil, err
 	}
 	m := make(metrics)
-	for name, labels := range pending {
-		m[name] = strings.Split(labels, ", ")
-	}
 	for _, row := range tableRow.FindAllStringSubmatch(string(text), -1) {
 		m[row[1]] = nil
 		if row[2] != "–" {
