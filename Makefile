@@ -21,7 +21,7 @@ PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST      ?= dist
 IMAGE     ?= redis_keyhealth_exporter:$(VERSION)
 
-.PHONY: help build test test-race test-tools lint fmt generate demo fuzz release rootfs image clean
+.PHONY: help build test test-race test-tools lint fmt generate screenshots demo fuzz release rootfs image clean
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-10s %s\n", $$1, $$2 }'
 
@@ -46,8 +46,12 @@ lint: ## check the format of the code and look for mistakes
 fmt: ## format the code
 	$(GOFUMPT) -w .
 
-generate: ## write the generated docs, manifests and golden files anew
+generate: ## write the generated docs, manifests, golden files and dashboards anew
+	go run ./dashboards
 	go test ./collector ./internal/policy ./internal/config ./internal/packaging -run 'TestDocs|TestGolden|TestDefaultPolicy' -update
+
+screenshots: ## draw the dashboards into docs/img (RENDERER=program PROMETHEUS=url)
+	@scripts/draw-dashboards.sh '$(RENDERER)' '$(PROMETHEUS)'
 
 demo: ## show the exporter at work on a Redis of its own
 	@scripts/install-tools.sh redis-server

@@ -44,6 +44,8 @@ var allowed = map[string][]string{
 	"internal/keyspace":  {},
 	"docs":               {},
 
+	"dashboards": {},
+
 	"internal/demo":      {"internal/cli", "internal/policy", "internal/testredis", "internal/web"},
 	"internal/testredis": {},
 }
