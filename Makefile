@@ -35,7 +35,7 @@ test-race: test-tools ## run all tests with the race detector (needs a C compile
 	CGO_ENABLED=1 go test -race $(TESTFLAGS) ./...
 
 test-tools:
-	@scripts/install-tools.sh redis-server promtool
+	@scripts/install-tools.sh redis-server promtool amtool
 
 lint: ## check the format of the code and look for mistakes
 	@files=$$($(GOFUMPT) -l .) || exit 1; \
