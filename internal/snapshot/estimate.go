@@ -75,6 +75,11 @@ var unknown = Estimate{Stderr: math.Inf(1)}
 // key in the sample.
 func (e Estimate) Known() bool { return !math.IsInf(e.Stderr, 1) }
 
+// Plus adds an estimate that rests on other keys.
+func (e Estimate) Plus(o Estimate) Estimate {
+	return Estimate{Value: e.Value + o.Value, Stderr: math.Hypot(e.Stderr, o.Stderr)}
+}
+
 // plus adds what is known for certain.
 func (e Estimate) plus(certain float64) Estimate {
 	e.Value += certain

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -23,6 +24,7 @@ func helpers() template.FuncMap {
 		"tone":     tone,
 		"prose":    prose,
 		"doc":      docOf,
+		"twice":    func(v float64) float64 { return math.Ceil(2 * v) },
 		"list":     func(keys []KeyReport, now time.Time) keyList { return keyList{keys, now} },
 	}
 }

@@ -95,6 +95,7 @@ type RuleReport struct {
 	Level    string      `json:"level"`
 	Violated string      `json:"violated_when"`
 	Keys     float64     `json:"keys"`
+	Stderr   float64     `json:"keys_stderr"` // standard error of keys; 0 = every key was judged
 	Share    float64     `json:"share"`
 	Examples []KeyReport `json:"examples"`
 }
@@ -236,7 +237,7 @@ func (report *NodeReport) addInfo(info *snapshot.ServerInfo) {
 
 func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy) {
 	report.Suspect = s.Suspect
-	violations := make([]float64, len(s.Evaluated))
+	violations := make([]snapshot.Estimate, len(s.Evaluated))
 	var broken, named uint64
 	for i := range s.DBs {
 		db := &s.DBs[i]
@@ -259,7 +260,9 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy
 		}
 		for _, ns := range db.Namespaces {
 			for i, v := range ns.Violations {
-				violations[i] += v.Value
+				if v.Known() {
+					violations[i] = violations[i].Plus(v)
+				}
 			}
 		}
 	}
@@ -278,9 +281,9 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy
 			continue
 		}
 		violated, _ := rule.Words(rules.Settings(0, i).Values)
-		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rules.Settings(0, i).Level).String(), Violated: violated, Keys: violations[i], Examples: []KeyReport{}}
+		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rules.Settings(0, i).Level).String(), Violated: violated, Keys: violations[i].Value, Stderr: violations[i].Stderr, Examples: []KeyReport{}}
 		if named > 0 {
-			row.Share = violations[i] / float64(named)
+			row.Share = violations[i].Value / float64(named)
 		}
 		for _, e := range s.Examples[i] {
 			row.Examples = append(row.Examples, KeyReport{DB: keyspace.DBLabel(e.ID.DB), Key: e.Label, Type: e.Type.String(), Bytes: e.Bytes, Length: e.Length})

@@ -347,3 +347,26 @@ func TestReload(t *testing.T) {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }
+
+// TestReportEstimates: what was sampled is shown with twice its standard error,
+// what was judged of every key without; namespaces add up by their variances.
+func TestReportEstimates(t *testing.T) {
+	t.Parallel()
+	n := shop()
+	list := &n.Snapshot.DBs[0].Namespaces
+	second := snapshot.Namespace{Name: "second", Levels: (*list)[0].Levels, Violations: make([]snapshot.Estimate, len(policy.Rules()))}
+	for i, r := range policy.Rules() {
+		switch r.ID {
+		case "ttl_missing":
+			(*list)[0].Violations[i] = snapshot.Estimate{Value: 1000, Stderr: 30}
+			second.Violations[i] = snapshot.Estimate{Value: 500, Stderr: 40}
+		case "big_string":
+			second.Violations[i] = snapshot.Estimate{Stderr: math.Inf(1)} // none of its keys was sampled
+		}
+	}
+	*list = append(*list, second)
+	page := render(t, n)
+	if n := strings.Count(page, "±"); n != 1 || !strings.Contains(page, "<b>1,500</b> <span title=\"estimated from a sample, with twice the standard error\">± 100</span> keys") {
+		t.Errorf("%d estimates are shown", n)
+	}
+}
