@@ -8,82 +8,68 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/alecthomas/kingpin/v2"
 )
 
-// callgrindGoals are limits of the instructions that the server executes. They
-// are the same whatever else the machine does. Their ratios are larger than
-// those of the time, as a bare SCAN waits for memory most of its time.
-var callgrindGoals = []struct {
+// counted are the walks whose instructions are counted, and the most that they
+// may be of a bare SCAN's; 0 = no limit. The limits are not those of the time: a
+// bare SCAN waits for memory most of its time.
+var counted = []struct {
 	row   string
-	most  float64 // times those of a bare SCAN
-	flags []string
+	flags []string // of the exporter; nil = a bare SCAN
+	most  float64
 }{
-	{rowFull, 7.5, full},
-	{rowLean, 3.6, lean},
-	{rowK16, 0, k16},
+	{rowBare, nil, 0},
+	{rowFull, full, 7.5},
+	{rowLean, lean, 3.6},
+	{rowK16, k16, 0},
 }
 
 var errGoals = errors.New("a limit is exceeded")
 
 func declareCallgrind(clause *kingpin.CmdClause, l *lab) func(context.Context) error {
 	keys := clause.Flag("keys", "Mixed keys.").Default("20000").Int()
-	return func(ctx context.Context) error { return l.callgrind(ctx, *keys) }
+	servers := clause.Flag("servers", "Servers to start, one after another.").Default("5").Int()
+	return func(ctx context.Context) error { return l.callgrind(ctx, *keys, *servers) }
 }
 
-func (l *lab) callgrind(ctx context.Context, keys int) error {
+// callgrind counts on several servers and takes the least. Each has hash tables
+// of its own, by a random seed: where the names of our commands collide in them,
+// that adds some percent, as does another load of the machine, since pages
+// that seem slow are made smaller.
+func (l *lab) callgrind(ctx context.Context, keys, servers int) error {
 	if l.missing("valgrind") {
 		return errors.New("needs valgrind")
 	}
-	dir, err := os.MkdirTemp("", "callgrind-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	out, failed := filepath.Join(dir, "out"), false
-	s, err := l.launch(ctx, mixed(keys), "valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file="+out)
-	if err != nil {
-		return err
-	}
-	defer s.close()
-	// The server's own housekeeping is a matter of time, not of keys.
-	if err := s.client.ConfigSet(ctx, "hz", "1").Err(); err != nil {
-		return err
-	}
-	info, err := s.info(ctx)
-	if err != nil {
-		return err
-	}
-	g := &counter{server: info["process_id"], out: out}
-	bare, err := g.count(ctx, func() error {
-		c, err := start(ctx, io.Discard, l.own(bareScan(s.Addr(), count))...)
+	least := map[string]float64{}
+	var version string
+	for range servers {
+		counts, on, err := l.count(ctx, keys)
 		if err != nil {
 			return err
 		}
-		return c.wait(ctx)
-	})
-	if err != nil {
-		return err
-	}
-	perKey := func(instructions float64) string { return thousands(instructions / float64(keys)) }
-	rows, goals := [][]string{{rowBare, perKey(bare), factor(1)}}, [][]string{}
-	for _, goal := range callgrindGoals {
-		instructions, err := g.count(ctx, func() error { return l.oneCycle(ctx, s, goal.flags) })
-		if err != nil {
-			return fmt.Errorf("%s: %w", goal.row, err)
-		}
-		ratio := instructions / bare
-		rows = append(rows, []string{goal.row, perKey(instructions), factor(ratio)})
-		if goal.most > 0 {
-			goals = append(goals, verdict("instructions, "+goal.row+" : bare SCAN", ratio, goal.most, false, factor))
-			failed = failed || ratio > goal.most
+		version = on
+		for row, n := range counts {
+			if had, ok := least[row]; !ok || n < had {
+				least[row] = n
+			}
 		}
 	}
-	text := fmt.Sprintf("`%s`: %s under valgrind's callgrind, Redis %s.\n\n%s\n%s", l.commandLine(), s.describe(), s.version,
+	var rows, goals [][]string
+	failed := false
+	for _, c := range counted {
+		ratio := least[c.row] / least[rowBare]
+		rows = append(rows, []string{c.row, thousands(least[c.row] / float64(keys)), factor(ratio)})
+		if c.most > 0 {
+			goals = append(goals, verdict("instructions, "+c.row+" : bare SCAN", ratio, c.most, false, factor))
+			failed = failed || ratio > c.most
+		}
+	}
+	text := fmt.Sprintf("`%s`: %s keys, redis-server %s under valgrind's callgrind; the least of %d servers.\n\n%s\n%s",
+		l.commandLine(), thousands(float64(keys)), version, servers,
 		markdown([]string{"", "instructions a key", "of it, bare SCAN"}, rows),
 		markdown(goalHeader(), goals))
 	if err := l.publish("callgrind", text); err != nil {
@@ -95,10 +81,60 @@ func (l *lab) callgrind(ctx context.Context, keys int) error {
 	return nil
 }
 
+// count starts a server and counts the instructions of each walk.
+func (l *lab) count(ctx context.Context, keys int) (counts map[string]float64, version string, err error) {
+	dir, err := os.MkdirTemp("", "callgrind-")
+	if err != nil {
+		return nil, "", err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "out")
+	s, err := l.launch(ctx, mixed(keys), "valgrind", "--tool=callgrind", "--instr-atstart=no", "--callgrind-out-file="+out)
+	if err != nil {
+		return nil, "", err
+	}
+	defer s.close()
+	// The server's own housekeeping is a matter of time, not of keys.
+	if err := s.client.ConfigSet(ctx, "hz", "1").Err(); err != nil {
+		return nil, "", err
+	}
+	// Every access moves a table's growth on by a step: it must be over before a
+	// scan is counted.
+	if err := l.oneCycle(ctx, s, full); err != nil {
+		return nil, "", err
+	}
+	info, err := s.info(ctx)
+	if err != nil {
+		return nil, "", err
+	}
+	instructions := &counter{server: info["process_id"], out: out}
+	counts = map[string]float64{}
+	for _, c := range counted {
+		counts[c.row], err = instructions.count(ctx, func() error {
+			if c.flags == nil {
+				return l.oneScan(ctx, s)
+			}
+			return l.oneCycle(ctx, s, c.flags)
+		})
+		if err != nil {
+			return nil, "", fmt.Errorf("%s: %w", c.row, err)
+		}
+	}
+	return counts, s.version, nil
+}
+
+func (l *lab) oneScan(ctx context.Context, s *server) error {
+	c, err := start(ctx, io.Discard, l.own(bareScan(s.Addr(), count))...)
+	if err != nil {
+		return err
+	}
+	return c.wait(ctx)
+}
+
 // oneCycle lets the exporter scan everything once. What a server under valgrind
 // takes for it says nothing of its load.
 func (l *lab) oneCycle(ctx context.Context, s *server, flags []string) error {
-	e, err := l.startExporter(ctx, s.Addr(), slices.Concat(unbraked, flags, []string{"--scan.interval=24h"})...)
+	e, err := l.startExporter(ctx, s.Addr(), unbraked("--scan.interval=24h", flags)...)
 	if err != nil {
 		return err
 	}

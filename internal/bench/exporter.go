@@ -128,18 +128,19 @@ func (e *exporter) metrics(ctx context.Context) (metrics, error) {
 func (m metrics) sum(family string, labels ...string) float64 {
 	var sum float64
 	for line := range strings.Lines(string(m)) {
-		series, number, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if name, _, _ := strings.Cut(series, "{"); !ok || name != family {
+		line = strings.TrimSpace(line)
+		space := strings.LastIndexByte(line, ' ') // a label's value may hold some, too
+		if space < 0 {
+			continue
+		}
+		series := line[:space]
+		if name, _, _ := strings.Cut(series, "{"); name != family {
 			continue
 		}
 		if slices.ContainsFunc(labels, func(l string) bool { return !strings.Contains(series, l) }) {
 			continue
 		}
-		// Values of labels may hold spaces.
-		if i := strings.LastIndexByte(number, ' '); i >= 0 {
-			number = number[i+1:]
-		}
-		if n, err := strconv.ParseFloat(number, 64); err == nil {
+		if n, err := strconv.ParseFloat(line[space+1:], 64); err == nil {
 			sum += n
 		}
 	}

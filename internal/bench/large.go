@@ -82,7 +82,7 @@ func (l *lab) large(ctx context.Context, keys int, window time.Duration) error {
 // follow scans without a brake for so many cycles and so long at the least, and
 // tells what the exporter held meanwhile and what it cost.
 func (l *lab) follow(ctx context.Context, s *server, cycles float64, least time.Duration) (course, sample, error) {
-	e, err := l.startExporter(ctx, s.Addr(), append(unbraked, neverPausing)...)
+	e, err := l.startExporter(ctx, s.Addr(), unbraked(neverPausing, nil)...)
 	if err != nil {
 		return nil, sample{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"sync"
@@ -105,8 +106,10 @@ func probeFor(stop <-chan os.Signal, addr string, data dataset, rate, connection
 		waits = make([][]time.Duration, connections)
 		errs  = make([]error, connections)
 	)
-	// Each goroutine keeps a thread, and all may run: none waits for another.
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(connections + 2))
+	// Each goroutine keeps a thread, and all may run: none waits for another, nor
+	// for the garbage, of which there is little.
+	runtime.GOMAXPROCS(connections + 2)
+	debug.SetGCPercent(-1)
 	for i := range connections {
 		done.Go(func() {
 			runtime.LockOSThread()

@@ -66,7 +66,7 @@ func scrapeRow(what string, l latencies, bytes int) []string {
 
 // scrapeOne asks the exporter while it scans as fast as it can.
 func (l *lab) scrapeOne(ctx context.Context, s *server, times int) (latencies, int, error) {
-	e, err := l.startExporter(ctx, s.Addr(), append(unbraked, neverPausing)...)
+	e, err := l.startExporter(ctx, s.Addr(), unbraked(neverPausing, nil)...)
 	if err != nil {
 		return latencies{}, 0, err
 	}

@@ -65,7 +65,7 @@ func (s *server) fill(ctx context.Context) error {
 
 // describe says what is walked, for the document.
 func (s *server) describe() string {
-	return fmt.Sprintf("%s keys, %.1f GiB", thousands(float64(s.data.keys)), float64(s.bytes)/(1<<30))
+	return fmt.Sprintf("%s keys, %s", thousands(float64(s.data.keys)), mebibytes(float64(s.bytes)))
 }
 
 // size is how many keys there are.

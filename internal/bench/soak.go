@@ -28,7 +28,7 @@ func (l *lab) soak(ctx context.Context, keys int, d time.Duration) error {
 		return err
 	}
 	defer s.close()
-	e, err := l.startExporter(ctx, s.Addr(), append(unbraked, neverPausing)...)
+	e, err := l.startExporter(ctx, s.Addr(), unbraked(neverPausing, nil)...)
 	if err != nil {
 		return err
 	}

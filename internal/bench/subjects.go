@@ -119,7 +119,7 @@ const leastWindow = 2 * time.Second
 func oursUnbraked(flags ...string) func(context.Context, *lab, *server) (walker, error) {
 	return func(ctx context.Context, l *lab, s *server) (walker, error) {
 		begin := time.Now()
-		e, err := l.startExporter(ctx, s.Addr(), slices.Concat(unbraked, []string{neverPausing}, flags)...)
+		e, err := l.startExporter(ctx, s.Addr(), unbraked(neverPausing, flags)...)
 		if err != nil {
 			return nil, err
 		}
@@ -154,17 +154,23 @@ func oursAtDefault(window time.Duration) func(context.Context, *lab, *server) (w
 // settle is how long the scan may take to find its pace.
 const settle = time.Second
 
-// Flags of the exporter.
-const (
-	count        = 100 // its default
-	neverPausing = "--scan.interval=0s"
-)
+// neverPausing is the flag that makes a cycle begin when the last one ends.
+const neverPausing = "--scan.interval=0s"
 
+// count is COUNT of SCAN, for all that let one choose: the exporter's default.
+const count = 100
+
+// unbraked are the flags of a scan that takes all that the server gives.
+func unbraked(interval string, more []string) []string {
+	return append([]string{"--scan.max-duty=1", fmt.Sprintf("--scan.count=%d", count), interval}, more...)
+}
+
+// What is asked of each key: of every one its bytes, type and TTL; of every one
+// its bytes, of 1 in 16 type and TTL; all of it of 1 in 16.
 var (
-	unbraked = []string{"--scan.max-duty=1", fmt.Sprintf("--scan.count=%d", count)}
-	full     = []string{"--scan.sample=1", "--scan.detail=1"}
-	lean     = []string{"--scan.sample=1", "--scan.detail=16"}
-	k16      = []string{"--scan.sample=16", "--scan.detail=16"}
+	full = []string{"--scan.sample=1", "--scan.detail=1"}
+	lean = []string{"--scan.sample=1", "--scan.detail=16"}
+	k16  = []string{"--scan.sample=16", "--scan.detail=16"}
 )
 
 // idle is nobody: what the timed client sees of the server alone.

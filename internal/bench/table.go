@@ -154,20 +154,24 @@ func written(v float64, write func(float64) string) string {
 
 // How numbers are written.
 func factor(v float64) string {
-	if v < 0.1 && v > 0 {
+	if v < 0.2 && v > 0 {
 		return fmt.Sprintf("1/%.1f", 1/v)
 	}
 	return significant(v) + " ×"
 }
 func micros(v float64) string     { return significant(v*1e6) + " µs" }
 func millis(v float64) string     { return significant(v*1e3) + " ms" }
-func mebibytes(v float64) string  { return fmt.Sprintf("%.1f MiB", v/(1<<20)) }
 func percent(v float64) string    { return fmt.Sprintf("%.1f %%", 100*v) }
 func plainBytes(v float64) string { return fmt.Sprintf("%.0f B", v) }
 func cores(v float64) string      { return significant(v) + " cores" }
 func megabytes(v float64) string  { return significant(v/1e6) + " MB/s" }
-func duration(v float64) string {
-	return (time.Duration(v) * time.Second).String()
+func duration(v float64) string   { return (time.Duration(v) * time.Second).String() }
+
+func mebibytes(v float64) string {
+	if v >= 1<<30 {
+		return fmt.Sprintf("%.1f GiB", v/(1<<30))
+	}
+	return fmt.Sprintf("%.1f MiB", v/(1<<20))
 }
 
 // significant keeps three digits, or all in front of the point.

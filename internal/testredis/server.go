@@ -52,7 +52,7 @@ type Options struct {
 	// may rewrite. Sentinels ("--sentinel" in Args) cannot do without.
 	Config string
 	// Under is a command line that runs the server's, such as valgrind's with its
-	// options. The process is then that command's, until it becomes the server.
+	// options. It must become the server, rather than start it.
 	Under []string
 }
 
