@@ -69,7 +69,7 @@ fuzz: ## run every fuzz test for FUZZTIME (20s)
 		done; \
 	done
 
-bench: bench-tools ## compare the cost of a scan with its peers', and measure what others feel (12 min)
+bench: bench-tools ## compare the cost of a scan with its peers', and measure what others feel (14 min)
 	bin/bench --write=$(FIGURES) compare
 	bin/bench --write=$(FIGURES) foreground
 	bin/bench --write=$(FIGURES) scrape

@@ -150,6 +150,22 @@ func TestTotals(t *testing.T) {
 	}
 }
 
+func TestExceeds(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		full, lean, k16 float64
+		want            bool
+	}{
+		{7500, 3600, 9000, false},
+		{7501, 3600, 0, true},
+		{7500, 3601, 0, true},
+	} {
+		if got := exceeds(map[string]float64{rowBare: 1000, rowFull: c.full, rowLean: c.lean, rowK16: c.k16}); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
 func TestCPUOfProcess(t *testing.T) {
 	t.Parallel()
 	const head = "17 (odd) name) S 1 17 17 0 -1 4194304 1 2 3 4 "

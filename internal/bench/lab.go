@@ -28,9 +28,10 @@ type lab struct {
 }
 
 func (l *lab) place() {
-	if n := runtime.NumCPU(); n > 1 && works("taskset", "-c", "0", "true") {
-		l.serverCPU = []string{"taskset", "-c", "0"}
-		l.otherCPUs = []string{"taskset", "-c", "1-" + strconv.Itoa(n-1)}
+	others := "1-" + strconv.Itoa(runtime.NumCPU()-1)
+	if runtime.NumCPU() > 1 && works("taskset", "--all-tasks", "--cpu-list", "--pid", others, strconv.Itoa(os.Getpid())) {
+		l.serverCPU = []string{"taskset", "--cpu-list", "0"}
+		l.otherCPUs = []string{"taskset", "--cpu-list", others}
 	}
 	// nice goes on where it may not, so ask what became of it. Real-time priority
 	// will not do: Go's threads wait for each other by spinning.

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	memoryPoll  = 20 * time.Millisecond
+	memoryPoll  = 100 * time.Millisecond
 	stopTimeout = 5 * time.Second
 
 	// clockTick is the unit of /proc/PID/stat on every Linux that Go runs on.
