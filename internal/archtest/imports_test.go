@@ -48,7 +48,7 @@ var allowed = map[string][]string{
 
 	"internal/bench": {
 		"collector", "scanner",
-		"internal/config", "internal/keyspace", "internal/policy", "internal/resp", "internal/snapshot", "internal/testredis", "internal/topology", "internal/web",
+		"internal/config", "internal/keyspace", "internal/policy", "internal/resp", "internal/snapshot", "internal/testredis", "internal/topology",
 	},
 	"internal/demo":      {"internal/cli", "internal/policy", "internal/testredis", "internal/web"},
 	"internal/testredis": {},

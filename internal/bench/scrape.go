@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"github.com/alecthomas/kingpin/v2"
 	"github.com/go-kit/log"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"redis_keyhealth_exporter/collector"
 	"redis_keyhealth_exporter/internal/config"
@@ -18,7 +19,6 @@ import (
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 	"redis_keyhealth_exporter/internal/topology"
-	"redis_keyhealth_exporter/internal/web"
 	"redis_keyhealth_exporter/scanner"
 )
 
@@ -113,7 +113,7 @@ func scanned(ctx context.Context, s *server) (snapshot.NodeState, error) {
 	if err != nil {
 		return snapshot.NodeState{}, err
 	}
-	rules, err := policy.New(nil)
+	rules, err := policy.New(policy.Spec{})
 	if err != nil {
 		return snapshot.NodeState{}, err
 	}
@@ -145,23 +145,11 @@ func (n nodes) States() []snapshot.NodeState { return n }
 // own, but for the scanning.
 func scrapeMany(ctx context.Context, all nodes, series, times int) (latencies, int, error) {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(collector.New(collector.Options{Source: all, MaxSeries: series, ConfigLoaded: time.Now()}))
-	logger := log.NewNopLogger()
-	handler, err := web.New(web.Options{
-		Source: all, Gatherer: registry, Registerer: registry, TelemetryPath: "/metrics", Interval: time.Minute, Logger: logger,
-	})
-	if err != nil {
-		return latencies{}, 0, err
-	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return latencies{}, 0, err
-	}
-	server := web.NewServer(handler, logger)
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
-	waits, bytes, err := timed(ctx, "http://"+listener.Addr().String()+"/metrics", times)
-	server.Close()
-	<-ended
-	return waits, bytes, err
+	loaded := collector.Configuration{Loaded: time.Now()}
+	registry.MustRegister(collector.New(collector.Options{
+		Source: all, MaxSeries: series, Configuration: func() collector.Configuration { return loaded },
+	}))
+	server := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
+	defer server.Close()
+	return timed(ctx, server.URL, times)
 }
