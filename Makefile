@@ -20,10 +20,13 @@ FUZZTIME  ?= 20s
 PLATFORMS ?= linux/amd64 linux/arm64 darwin/amd64 darwin/arm64
 DIST      ?= dist
 IMAGE     ?= redis_keyhealth_exporter:$(VERSION)
+MINUTES   ?= 10
+# The document that takes the figures; nothing = they are printed only.
+FIGURES   ?= docs/performance.md
 
-.PHONY: help build test test-race test-tools lint fmt generate screenshots demo fuzz release rootfs image clean
+.PHONY: help build test test-race test-tools lint fmt generate screenshots demo fuzz bench bench-instructions bench-large soak bench-tools release rootfs image clean
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## /\1	/p' $(MAKEFILE_LIST) | awk -F '\t' '{ printf "%-18s %s\n", $$1, $$2 }'
 
 build: ## build the exporter into bin/
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(GO_LDFLAGS)' -o $(BINARY) .
@@ -65,6 +68,27 @@ fuzz: ## run every fuzz test for FUZZTIME (20s)
 			go test -run '^$$' -fuzz "^$$test\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
 		done; \
 	done
+
+bench: bench-tools ## compare the cost of a scan with its peers', and measure what others feel (14 min)
+	bin/bench --write=$(FIGURES) compare
+	bin/bench --write=$(FIGURES) foreground
+	bin/bench --write=$(FIGURES) scrape
+
+# Without noise, hence a gate: it fails beyond the limits. It writes only where told to.
+bench-instructions: FIGURES =
+bench-instructions: bench-tools ## count the server's instructions per key (1 min; needs valgrind)
+	@scripts/install-tools.sh valgrind
+	bin/bench --write=$(FIGURES) callgrind
+
+bench-large: bench-tools ## scan 20 million keys (6 min, 4 GiB)
+	bin/bench --write=$(FIGURES) large
+
+soak: bench-tools ## look for MINUTES (10) whether anything grows under unrest
+	bin/bench --write=$(FIGURES) soak --minutes=$(MINUTES)
+
+bench-tools: build
+	@scripts/install-tools.sh redis-server
+	@go build -o bin/bench ./internal/bench
 
 release: ## compile and pack for PLATFORMS, with checksums, into dist/
 	@MAKE='$(MAKE)' VERSION='$(VERSION)' SOURCE_DATE_EPOCH='$(SOURCE_DATE_EPOCH)' scripts/release.sh $(DIST) $(PLATFORMS)

@@ -2,7 +2,7 @@
 # usage: scripts/install-tools.sh PROGRAM...
 #
 # Sees to it that programs are on PATH which the tests, the demonstration or CI
-# run: redis-server, promtool, amtool, gcc, make. Does nothing if they are. On Debian and
+# run: redis-server, promtool, amtool, valgrind, gcc, make. Does nothing if they are. On Debian and
 # Ubuntu it installs them; elsewhere, or without the rights to do so, it says
 # what to install and exits with 1.
 set -eu
@@ -20,7 +20,7 @@ packages() {
 	*/systemd-analyze) echo systemd ;;
 	apt/gcc) echo gcc libc6-dev ;;
 	apk/gcc) echo gcc musl-dev ;;
-	*/gcc | */make | */buildah) echo "$2" ;;
+	*/gcc | */make | */buildah | */valgrind) echo "$2" ;;
 	*) return 1 ;;
 	esac
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,15 +51,18 @@ type Options struct {
 	// Config, unless empty, is written to a configuration file that the server
 	// may rewrite. Sentinels ("--sentinel" in Args) cannot do without.
 	Config string
+	// Under is a command line that runs the server's, such as valgrind's with its
+	// options. It must become the server, rather than start it.
+	Under []string
 }
 
 // Server is a redis-server of this machine that listens on 127.0.0.1. It is safe
 // for concurrent use.
 type Server struct {
-	binary string
-	args   []string
-	dir    string
-	port   int
+	command []string // that runs the server, without its arguments
+	args    []string
+	dir     string
+	port    int
 
 	mu     sync.Mutex
 	proc   *process
@@ -114,7 +118,7 @@ func launchOn(port int, binary string, opts Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{binary: binary, dir: dir, port: port}
+	s := &Server{command: append(slices.Clone(opts.Under), binary), dir: dir, port: port}
 	if opts.Config != "" {
 		file := filepath.Join(dir, configFile)
 		if err := os.WriteFile(file, []byte(opts.Config), 0o600); err != nil {
@@ -148,13 +152,13 @@ func (s *Server) start(extra []string) error {
 	}
 	defer log.Close()
 
-	var args []string
+	args := slices.Clone(s.command[1:])
 	for _, list := range [][]string{s.args, extra} {
 		for _, arg := range list {
 			args = append(args, strings.ReplaceAll(arg, "{port}", strconv.Itoa(s.port)))
 		}
 	}
-	proc, err := startProcess(log, s.binary, args...)
+	proc, err := startProcess(log, s.command[0], args...)
 	if err != nil {
 		return err
 	}
@@ -293,8 +297,7 @@ func (s *Server) errClosed(verb string) error {
 	return fmt.Errorf("%s redis-server on %s: it was closed", verb, s.Addr())
 }
 
-// Client connects to the server until the end of the test. It fails at once
-// rather than hide a fault by retrying.
+// Client connects to the server until the end of the test.
 func (s *Server) Client(t testing.TB) *redis.Client {
 	t.Helper()
 	return client(t, s.Addr())
@@ -302,7 +305,19 @@ func (s *Server) Client(t testing.TB) *redis.Client {
 
 func client(t testing.TB, addr string) *redis.Client {
 	t.Helper()
-	c := redis.NewClient(&redis.Options{
+	c := NewClient(addr)
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// NewClient makes a client that fails at once rather than hide a fault by
+// retrying. The caller must Close it.
+func NewClient(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
 		Addr:                     addr,
 		Protocol:                 2,
 		DisableIdentity:          true,
@@ -317,10 +332,4 @@ func client(t testing.TB, addr string) *redis.Client {
 		MaxActiveConns:           2,
 		PipelinePoolSize:         -1,
 	})
-	t.Cleanup(func() {
-		if err := c.Close(); err != nil && !errors.Is(err, redis.ErrClosed) {
-			t.Error(err)
-		}
-	})
-	return c
 }

@@ -86,6 +86,23 @@ func TestPortInArgs(t *testing.T) {
 	}
 }
 
+func TestUnder(t *testing.T) {
+	t.Parallel()
+	starts := filepath.Join(t.TempDir(), "starts")
+	s, err := Launch(Options{Under: []string{"sh", "-c", `echo >>"$0" && exec "$@"`, starts}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if err := s.Restart(); err != nil {
+		t.Fatal(err)
+	}
+	mustPing(t, s.Client(t))
+	if lines, err := os.ReadFile(starts); err != nil || string(lines) != "\n\n" {
+		t.Errorf("the command ran %d times for two servers, %v", len(lines), err)
+	}
+}
+
 func TestPause(t *testing.T) {
 	t.Parallel()
 	s := Start(t)
