@@ -20,7 +20,7 @@ func bigKeys(m metrics) dashboard {
 			keyColumn("RedisKeyHealthBigKeysPresent"), first, second, typeColumn(),
 			value("Growth", "bytes", of(list, m.growth("top_key_memory_bytes")), wide(95)),
 			value("Expires", "dateTimeFromNow", of(list, expiry), wide(120), absent("never")),
-			value("New since", "dateTimeFromNow", of(list, since), wide(150), absent("–")),
+			value("New since", "dateTimeFromNow", of(list, since), wide(150)),
 			targetColumn(), nodeColumn(), dbColumn(), namespaceColumn(), ownerColumn(),
 		).size(24, 10)
 	}
@@ -35,8 +35,8 @@ func bigKeys(m metrics) dashboard {
 				stat("Their memory", "MEMORY USAGE of all big keys.", "bytes", query{sum(m.last("big_keys_memory_bytes")), ""}),
 				stat("Share of all memory", "MEMORY USAGE of the big keys as a share of that of all keys.", "percentunit",
 					query{fmt.Sprintf("%s / (%s > 0)", sum(m.last("big_keys_memory_bytes")), sum(m.last("memory_bytes"))), ""}).decimals(1),
-				stat("New", "Keys that became big within the time range.", "locale", query{sum(m.increase("new_big_keys_total", "$__range")), ""}).steps("green", 0.5, "red").decimals(0),
-				stat("Resolved", "Keys that left their tier within the time range: shrank, were deleted or expired.", "locale", query{sum(m.increase("resolved_big_keys_total", "$__range")), ""}).decimals(0),
+				stat("New", "Keys that became big within the time range.", "locale", query{sum(m.increase("new_big_keys_total", "$__range")), ""}).steps("green", 0.5, "red"),
+				stat("Resolved", "Keys that left their tier within the time range: shrank, were deleted or expired.", "locale", query{sum(m.increase("resolved_big_keys_total", "$__range")), ""}),
 				newBigKeys(m, "What became big since the exporter first looked, newest first: at most 50 keys a node. The key leads to its remedy.").size(24, 8),
 				topKeys("Largest keys", "The largest keys of each node by MEMORY USAGE. Growth is over the least size within the time range. No expiry: the key stays for ever.", "-Size",
 					"top_key_memory_bytes",

@@ -18,7 +18,7 @@ func naming(m metrics) dashboard {
 			{panels: []*panel{
 				stat("Names that break rules", "Share of the keys whose name breaks a mandatory or recommended rule.", "percentunit",
 					query{fmt.Sprintf("%s / (%s > 0)", sum(weighted), sum(m.last("keys"))), ""}).steps("green", 0.01, "orange", 0.1, "red").decimals(1),
-				stat("Keys with such names", "Keys whose name breaks a mandatory or recommended rule.", "locale", query{sum(weighted), ""}).steps("green", 1, "orange").decimals(0),
+				stat("Keys with such names", "Keys whose name breaks a mandatory or recommended rule.", "locale", query{sum(weighted), ""}).steps("green", 1, "orange"),
 				level("Mandatory", "Sum of the keys over the mandatory rules that they break.", "mandatory", "red"),
 				level("Recommended", "Sum of the keys over the recommended rules that they break.", "recommended", "orange"),
 				level("Advisory", "Sum of the keys over the advisory rules that they break.", "advisory", "blue"),

@@ -31,7 +31,7 @@ func overview(m metrics) dashboard {
 				stat("Critical big keys", "Keys that break a limit of the critical tier.", "locale", query{sum(big("critical")), ""}).
 					steps("green", 1, "red").leads(board("Big keys", "big-keys")),
 				stat("New big keys", "Keys that became big within the time range, both tiers.", "locale", query{sum(newKeys), ""}).
-					steps("green", 0.5, "red").decimals(0).leads(board("Big keys", "big-keys")),
+					steps("green", 0.5, "red").leads(board("Big keys", "big-keys")),
 				stat("Keys without TTL", "Share of the keys that never expire, whether the policy exempts them or not.", "percentunit", query{"clamp_max(" + share(m.last("keys_without_ttl"), m.last("keys")) + ", 1)", ""}).
 					steps("green", 0.3, "orange", 0.6, "red").decimals(1).leads(board("Lifetimes", "lifetimes")),
 				stat("Names that break rules", "Share of the keys whose name breaks a mandatory or recommended rule.", "percentunit", query{share(badNames, m.last("keys")), ""}).
@@ -46,7 +46,7 @@ func overview(m metrics) dashboard {
 					value("Memory", "bytes", sum(m.last("server_memory_bytes"), "target"), wide(100)),
 					value("Critical", "locale", sum(big("critical"), "target"), append(painted("green", 1, "red"), wide(80))...),
 					value("Warning", "locale", sum(big("warning"), "target"), append(painted("green", 1, "orange"), wide(85))...),
-					value("New", "locale", sum(newKeys, "target"), append(painted("green", 0.5, "red"), wide(65), digits(0))...),
+					value("New", "locale", sum(newKeys, "target"), append(painted("green", 0.5, "red"), wide(65))...),
 					value("Without TTL", "percentunit", "clamp_max("+share(m.last("keys_without_ttl"), m.last("keys"), "target")+", 1)", append(painted("green", 0.3, "orange", 0.6, "red"), wide(110), digits(1))...),
 					value("Bad names", "percentunit", share(badNames, m.last("keys"), "target"), append(painted("green", 0.01, "orange", 0.1, "red"), wide(105), digits(1))...),
 					value("Mandatory rules broken", "locale", sum(mandatory, "target"), append(painted("green", 1, "red"), wide(180))...),

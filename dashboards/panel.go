@@ -30,11 +30,15 @@ type panel struct {
 func source() object { return object{"type": "prometheus", "uid": "${datasource}"} }
 
 func newPanel(kind, title, about, unit string) *panel {
-	return &panel{
+	p := &panel{
 		title: title, about: about, kind: kind, width: 8, height: 8,
 		field:   object{"unit": unit},
 		options: object{},
 	}
+	if unit == "locale" {
+		p.decimals(0) // a count may be an estimate
+	}
+	return p
 }
 
 func (p *panel) ask(extra object, queries ...query) *panel {

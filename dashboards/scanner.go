@@ -24,7 +24,7 @@ func scanner(m metrics) dashboard {
 					steps("green", 3600, "orange", 6*3600, "red").says(word{from: 1e9, text: "none yet", colour: "red"}).decimals(0),
 				stat("Highest duty", "Share of one server core that the scan takes, on the node where it is most. --scan.max-duty is its limit.", "percentunit", query{maximum(m.own("scan_duty_ratio")), ""}).steps("green", 0.1, "orange", 0.3, "red").decimals(2),
 				stat("Least coverage", "Names seen ÷ DBSIZE of the last complete cycle, of the node where it is least.", "percentunit", query{minimum(coverage), ""}).steps("red", 0.9, "orange", 0.98, "green").decimals(1),
-				stat("Aborted cycles", "Cycles that ended early within the time range. They publish nothing and start over.", "locale", query{sum(aborts), ""}).steps("green", 0.5, "orange").decimals(0),
+				stat("Aborted cycles", "Cycles that ended early within the time range. They publish nothing and start over.", "locale", query{sum(aborts), ""}).steps("green", 0.5, "orange"),
 				stat("Doubtful figures", "Nodes whose last complete cycle is suspect: the keyspace was flushed, or changed much under the scan.", "none", query{sum(m.last("snapshot_suspect")), ""}).steps("green", 1, "orange"),
 				table("Nodes", "One row for each node and the exporter that scans it.", "-Age",
 					broad(targetColumn()), nodeColumn(), label("Exporter", "instance", wide(150)),
@@ -58,7 +58,7 @@ func scanner(m metrics) dashboard {
 				series("Scrape", "How long Prometheus waits for the exporter. A scrape never touches Redis.", "s", query{maximum(process("scrape_duration_seconds"), "instance"), "{{instance}}"}),
 			}},
 			{"Errors", []*panel{
-				bars("Aborted cycles by reason", "Cycles that ended early within the time range, by reason.", "locale", query{fmt.Sprintf("sort_desc(%s >= 0.5)", aborts), "{{reason}}"}).decimals(0).coloured("orange").empty("No cycle was aborted"),
+				bars("Aborted cycles by reason", "Cycles that ended early within the time range, by reason.", "locale", query{fmt.Sprintf("sort_desc(%s >= 0.5)", aborts), "{{reason}}"}).coloured("orange").empty("No cycle was aborted"),
 				series("Keys and pages that something befell", "By reason, a second. None of it ends a cycle; gone are keys that expired between SCAN and the probes.", "cps", query{m.spent("scan_errors_total", "reason") + " > 0", "{{reason}}"}).empty("Nothing"),
 				stat("State of the exporter", "Series left out by --metrics.max-series, targets with more big keys than can be remembered, failed writes of the state file within the time range, and failed reads of the configuration.", "none",
 					query{sum(m.own("series_dropped")), "series dropped"},

@@ -11,7 +11,7 @@ func server(m metrics) dashboard {
 	byCommand := []string{"target", "node", "command"}
 	broken := m.last("server_rule_violation")
 	commands := func(title, about, expr, none string) *panel {
-		return bars(title, about, "locale", query{fmt.Sprintf("sort_desc(topk(10, %s >= 0.5))", sum(expr, "command")), "{{command}}"}).decimals(0).coloured("orange").empty(none).size(8, 9)
+		return bars(title, about, "locale", query{fmt.Sprintf("sort_desc(topk(10, %s >= 0.5))", sum(expr, "command")), "{{command}}"}).coloured("orange").empty(none).size(8, 9)
 	}
 	return dashboard{
 		name: "server", title: "Server and commands",
@@ -19,8 +19,8 @@ func server(m metrics) dashboard {
 		sections: []section{
 			{panels: []*panel{
 				stat("Server rules broken", "Rules about the server and its commands that are broken now, over all nodes.", "none", query{sum(broken), ""}).steps("green", 1, "orange"),
-				stat("Forbidden calls", "KEYS, FLUSHALL, FLUSHDB, MONITOR and DEBUG within the time range.", "locale", query{sum(forbidden), ""}).steps("green", 0.5, "red").decimals(0),
-				stat("Calls over several keys", "Set and list commands over several keys within the time range.", "locale", query{sum(multi), ""}).steps("green", 0.5, "orange").decimals(0),
+				stat("Forbidden calls", "KEYS, FLUSHALL, FLUSHDB, MONITOR and DEBUG within the time range.", "locale", query{sum(forbidden), ""}).steps("green", 0.5, "red"),
+				stat("Calls over several keys", "Set and list commands over several keys within the time range.", "locale", query{sum(multi), ""}).steps("green", 0.5, "orange"),
 				stat("Time in O(N) commands", "Share of one core that the watched O(N) commands take, over all nodes.", "percentunit", query{sum(m.rate("on_command_seconds_total")), ""}).steps("green", 0.2, "orange", 0.5, "red").decimals(1),
 				stat("Memory", "used_memory of all nodes.", "bytes", query{sum(m.last("server_memory_bytes")), ""}),
 				stat("Fullest node", "Memory ÷ maxmemory of the fullest node, of those that have a limit.", "percentunit",
@@ -45,7 +45,7 @@ func server(m metrics) dashboard {
 					query{fmt.Sprintf("%s / (%s > 0)", sum(m.rate("on_command_seconds_total"), "command"), sum(m.rate("on_command_calls_total"), "command")), "{{command}}"}).drawn("points").empty("None was called"),
 				table("O(N) commands by node", "Calls and server time within the time range.", "-Time",
 					label("Command", "command"), targetColumn(), nodeColumn(),
-					value("Calls", "locale", sum(calls, byCommand...)+" >= 0.5", wide(120), digits(0)),
+					value("Calls", "locale", sum(calls, byCommand...)+" >= 0.5", wide(120)),
 					value("Time", "s", fmt.Sprintf("%s and %s >= 0.5", sum(seconds, byCommand...), sum(calls, byCommand...)), wide(100)),
 					value("Mean", "s", fmt.Sprintf("%s / (%s >= 0.5)", sum(seconds, byCommand...), sum(calls, byCommand...)), append(painted("text", 0.001, "orange", 0.01, "red"), wide(90))...),
 				).size(12, 9).empty("None was called"),

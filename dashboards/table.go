@@ -44,16 +44,18 @@ func table(title, about, order string, columns ...column) *panel {
 			}
 		}
 		position[field], names[field] = i, c.name
-		properties := c.properties
+		// Otherwise the cell would say what the empty table says.
+		properties := append([]object{absent("–")}, c.properties...)
 		if c.expr == "" {
 			properties = append(properties, object{"id": "custom.filterable", "value": true})
 		}
 		if c.unit != "" {
 			properties = append(properties, object{"id": "unit", "value": c.unit})
 		}
-		if len(properties) > 0 {
-			p.override("byName", c.name, properties...)
+		if c.unit == "locale" {
+			properties = append(properties, digits(0)) // a count may be an estimate
 		}
+		p.override("byName", c.name, properties...)
 	}
 	for _, l := range []string{"target", "node", "db", "namespace", "key_type", "severity", "level", "instance", "owner"} {
 		if !shown[l] {
