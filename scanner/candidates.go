@@ -37,13 +37,13 @@ func (c *cycle) told() keyspace.Facts {
 }
 
 // inspectCandidates asks the keys that are large enough to break a rule which
-// needs it for what is missing: their type and TTL, and then their length and
-// what OBJECT tells. Length commands touch LRU and LFU where the server has no
+// needs it for what is missing: their type, which shows that most of them are too
+// small for it, and then the others' TTL, length and what OBJECT tells. Length commands touch LRU and LFU where the server has no
 // NO-TOUCH, so of the others only those of the fixed sample pay, where a rule
 // looks into them.
 func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo, spent *cost) error {
 	rules := c.policy
-	err := c.probe(ctx, spent, detail(db), func(k *keyspace.Key, _ snapshot.Draw) bool {
+	err := c.probe(ctx, spent, keyspace.FactType, func(k *keyspace.Key, _ snapshot.Draw) bool {
 		return !k.Has(keyspace.FactType) && rules.Candidate(k)
 	})
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo, spent
 	sampled := func(k *keyspace.Key, draw snapshot.Draw) bool {
 		return draw&(snapshot.Certain|snapshot.Fixed) != 0 && rules.LooksInto(k)
 	}
-	err = c.probe(ctx, spent, keyspace.FactLength|c.closer&^keyspace.FactHead, func(k *keyspace.Key, draw snapshot.Draw) bool {
+	err = c.probe(ctx, spent, detail(db)|keyspace.FactLength|c.closer&^keyspace.FactHead, func(k *keyspace.Key, draw snapshot.Draw) bool {
 		return rules.Candidate(k) || sampled(k, draw)
 	})
 	if c.session.Capabilities()[keyspace.CmdNoTouch] == snapshot.Denied {

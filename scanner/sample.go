@@ -45,11 +45,13 @@ func newSample(o Options, tracker *bigkeys.Tracker, last *snapshot.Snapshot, n i
 	return s
 }
 
-// draw takes the classes from different bits of the hash, so that each measured
-// class holds its share of detailed keys, and both theirs of the fixed sample.
+// draw takes the two classes from different bits of the hash, so that each
+// measured class holds its share of detailed keys. The fixed sample is part of
+// the detailed class of each d that is a power of two, and so has its types and
+// TTLs for free.
 func (s *sample) draw(k *keyspace.Key) snapshot.Draw {
 	var draw snapshot.Draw
-	if k.Hash>>48%fixedShare == 0 {
+	if k.Hash>>32%fixedShare == 0 {
 		draw |= snapshot.Fixed
 	}
 	if s.k == 1 && s.d == 1 {

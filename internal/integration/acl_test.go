@@ -58,7 +58,7 @@ func fixed(prefix string, n int) [][]any {
 	var commands [][]any
 	for i := 0; len(commands) < n; i++ {
 		name := fmt.Sprintf("%s:f%d", prefix, i)
-		if keyspace.HashName(name)>>48%64 == 0 {
+		if keyspace.HashName(name)>>32%64 == 0 {
 			commands = append(commands, []any{"SET", name, "v"})
 		}
 	}

@@ -41,7 +41,7 @@ func newPlot(t *testing.T, client *redis.Client) *plot {
 func (p *plot) name(prefix string) string {
 	for {
 		p.next++
-		if name := fmt.Sprintf("%s:%d", prefix, p.next); keyspace.HashName(name)>>48%64 == 0 {
+		if name := fmt.Sprintf("%s:%d", prefix, p.next); keyspace.HashName(name)>>32%64 == 0 {
 			return name
 		}
 	}

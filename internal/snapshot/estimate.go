@@ -10,7 +10,7 @@ import "math"
 //	  measured   one hash class in k: MEMORY USAGE
 //	  detailed   one hash class in d, of other bits of the hash: TYPE and PTTL
 //	  candidate  measured, and large enough to be asked for its type in any case
-//	  fixed      one hash class in 64, of yet other bits: what OBJECT tells
+//	  fixed      one hash class in 64, within the detailed one: what OBJECT tells
 //
 // What a rule needs settles which of them it is counted in (policy.Basis): names
 // and sizes need no estimate, types and TTLs are estimated from the detailed

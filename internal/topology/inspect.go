@@ -187,6 +187,9 @@ func (s *session) asks(p *probe, k *keyspace.Key, want keyspace.Facts) (keyspace
 	if want&^k.Known&p.fact == 0 || p.fact&byType != 0 && !k.Has(keyspace.FactType) {
 		return 0, false
 	}
+	if p.fact == keyspace.FactIdle && k.Has(keyspace.FactTTL) && k.TTL != keyspace.NoTTL {
+		return 0, false // how long it lies idle matters of a permanent key alone
+	}
 	cmd, ok := p.cmd(k.Type)
 	return cmd, ok && !s.denied(cmd)
 }
