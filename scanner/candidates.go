@@ -55,7 +55,7 @@ func (c *cycle) inspectCandidates(ctx context.Context, db snapshot.DBInfo, spent
 	err = c.probe(ctx, spent, detail(db)|keyspace.FactLength|c.closer&^keyspace.FactHead, func(k *keyspace.Key, draw snapshot.Draw) bool {
 		return rules.Candidate(k) || sampled(k, draw)
 	})
-	if c.session.Capabilities()[keyspace.CmdNoTouch] == snapshot.Denied {
+	if c.touches.matter(c.closer, c.session) {
 		now := time.Now()
 		for _, k := range c.candidates {
 			c.touches.look(k, c.class, now)

@@ -27,8 +27,7 @@ type cycle struct {
 	builder *snapshot.Builder
 	finds   *bigkeys.Finds
 	sample  sample
-	server  *serverProbe   // nil = there is no primary to ask
-	closer  keyspace.Facts // that candidates and the fixed sample are asked for
+	server  *serverProbe // nil = there is no primary to ask
 
 	page       *Page
 	draws      []snapshot.Draw // of page.Keys

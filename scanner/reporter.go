@@ -28,14 +28,14 @@ type reporter struct {
 // trouble logs a fault, what to do about it and when the next try is.
 func (r *reporter) trouble(id keyspace.NodeID, msg string, err error, next time.Duration) {
 	reason := fault.ReasonOf(err)
-	r.limited(id, reason.String(), "msg", msg, "reason", reason, "err", err, "advice", reason.Advice(), "next_try", next.Round(time.Millisecond))
+	r.troubled = r.limited(id, reason.String(), "msg", msg, "reason", reason, "err", err, "advice", reason.Advice(), "next_try", next.Round(time.Millisecond)) || r.troubled
 }
 
 // completed logs the end of trouble, and what of the cycle is doubtful or could
 // not be had.
 func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilities [keyspace.NumCommands]snapshot.Capability) {
 	if len(s.Suspect) > 0 {
-		r.limited(id, snapshot.Suspect.String(), "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; "))
+		r.troubled = r.limited(id, snapshot.Suspect.String(), "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; ")) || r.troubled
 	} else if r.troubled {
 		r.troubled = false
 		level.Info(r.logger).Log("msg", "scan works again", "target", id.Target, "node", id.Node)
@@ -55,14 +55,16 @@ func (r *reporter) unsaved(id keyspace.NodeID, err error) {
 		"advice", "make room, or let the user write to the directory of --state.file")
 }
 
-// limited logs a line unless there was one about the same trouble just now.
-func (r *reporter) limited(id keyspace.NodeID, trouble string, keyvals ...any) {
+// limited logs a line unless there was one about the same trouble just now, which
+// it tells.
+func (r *reporter) limited(id keyspace.NodeID, trouble string, keyvals ...any) (logged bool) {
 	if at, ok := r.logged[trouble]; ok && time.Since(at) < logEvery {
 		r.suppressed++
-		return
+		return false
 	}
 	level.Warn(r.logger).Log(append(keyvals, "target", id.Target, "node", id.Node, "suppressed", r.suppressed)...)
-	r.logged[trouble], r.suppressed, r.troubled = time.Now(), 0, true
+	r.logged[trouble], r.suppressed = time.Now(), 0
+	return true
 }
 
 // deniedCommands lists the commands that were denied.

@@ -69,6 +69,7 @@ type Scanner struct {
 	tracker *bigkeys.Tracker
 	pace    pacer
 	touches touches
+	closer  keyspace.Facts // that candidates and the fixed sample are asked for, as of the last cycle's start
 
 	class     int     // cycles published, which rotates the classes
 	session   Session // nil = none is open
@@ -78,6 +79,7 @@ type Scanner struct {
 	lookDue   time.Time                          // at the watch list
 	pinned    map[bigkeys.ID]snapshot.WatchedKey // what the last look found of the keys that the policy names
 	saved     time.Time                          // the state file
+	unsaved   bool                               // what the watch list found since
 	infos     int64                              // INFOs that were answered
 	counted   *counted                           // when the last cycle was published; nil = not a primary's, or none
 }
@@ -99,8 +101,10 @@ func New(node Node, opts Options) *Scanner {
 	}
 	s.SetPolicy(opts.Policy)
 	s.state = newState(node, &s.opts, s.tracker.View())
+	s.opts.Remembered = nil // it may be large
 	if last != nil {
 		s.class = last.Class
+		s.touches.restore(last.Touches, s.class)
 		s.state.restore(last)
 	}
 	s.report = &reporter{logger: opts.Logger, logged: map[string]time.Time{}}
@@ -117,7 +121,12 @@ func (s *Scanner) SetPolicy(p *policy.Policy) { s.next.Store(p) }
 // Run scans until ctx ends. The caller closes the node when ctx ends, so that
 // no read is waited for.
 func (s *Scanner) Run(ctx context.Context) {
-	defer s.closeSession()
+	defer func() {
+		s.closeSession()
+		if s.unsaved {
+			s.remember()
+		}
+	}()
 	backoff := minBackoff
 	for {
 		next, trouble := time.Now().Add(max(s.opts.Interval, minCycleGap)), "scan aborted"
@@ -187,8 +196,8 @@ func (s *Scanner) remember() {
 	if s.opts.StateFile == "" {
 		return
 	}
-	s.saved = time.Now()
-	err := state.Save(s.opts.StateFile, s.state.remember(s.tracker, s.node.Address(), s.class))
+	s.saved, s.unsaved = time.Now(), false
+	err := state.Save(s.opts.StateFile, s.state.remember(s))
 	if err != nil {
 		s.state.update(func(st *snapshot.Status) { st.StateErrors++ })
 		s.report.unsaved(s.state.id(), err)

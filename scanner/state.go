@@ -58,12 +58,15 @@ func (st *nodeState) restore(last *state.Node) {
 }
 
 // remember is the content of the state file.
-func (st *nodeState) remember(tracker *bigkeys.Tracker, address string, class int) *state.State {
+func (st *nodeState) remember(s *Scanner) *state.State {
 	now := st.get()
 	return &state.State{
 		Target:  now.Status.Node.Target,
-		BigKeys: tracker.State(),
-		Nodes:   []state.Node{{Address: address, ID: now.Status.Node, Class: class, Duration: now.Status.CycleDuration, Snapshot: now.Snapshot}},
+		BigKeys: s.tracker.State(),
+		Nodes: []state.Node{{
+			Address: s.node.Address(), ID: now.Status.Node, Class: s.class, Duration: now.Status.CycleDuration,
+			Snapshot: now.Snapshot, Touches: s.touches.remember(),
+		}},
 	}
 }
 

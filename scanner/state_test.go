@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/keyspace"
@@ -79,6 +80,29 @@ func TestStateCannotBeSaved(t *testing.T) {
 		}
 		if n := strings.Count(logs.String(), "could not be written"); n != 1 {
 			t.Errorf("%d lines:\n%s", n, logs)
+		}
+	})
+}
+
+// TestTouchesSurviveARestart: a server that has no NO-TOUCH takes our own length
+// commands for use. What was accessed before them is remembered over a restart.
+func TestTouchesSurviveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var before touches
+		key := keyspace.Key{Hash: 7, Known: keyspace.FactIdle | keyspace.FactTTL, TTL: keyspace.NoTTL, Idle: 40 * 24 * time.Hour}
+		before.look(&key, 3, time.Now())
+		var after touches
+		after.restore(before.remember(), 3)
+		time.Sleep(time.Hour)
+		after.begin(4, 1)
+		key.Idle = time.Hour // since we looked
+		if after.look(&key, 4, time.Now()); key.Idle < 40*24*time.Hour || after.full {
+			t.Errorf("idle for %v", key.Idle)
+		}
+		time.Sleep(time.Hour)
+		key.Idle = time.Minute // somebody used it
+		if after.look(&key, 5, time.Now()); key.Idle != time.Minute {
+			t.Errorf("used a minute ago, and idle for %v", key.Idle)
 		}
 	})
 }

@@ -5,6 +5,8 @@ import (
 
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/keyspace"
+	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/internal/state"
 )
 
 const (
@@ -29,6 +31,30 @@ type touches struct {
 type touch struct {
 	at, accessed time.Time
 	cycle        int
+}
+
+// matter tells whether our length commands touch keys of a server whose idle
+// times are asked for.
+func (t *touches) matter(closer keyspace.Facts, session Session) bool {
+	return closer&keyspace.FactIdle != 0 && session.Capabilities()[keyspace.CmdNoTouch] == snapshot.Denied
+}
+
+// remember is what a restart needs to know: to the server, all that we touched
+// looks used since.
+func (t *touches) remember() []state.Touch {
+	list := make([]state.Touch, 0, len(t.last))
+	for id, last := range t.last {
+		list = append(list, state.Touch{DB: id.DB, Hash: id.Hash, At: last.at.Unix(), Accessed: last.accessed.Unix()})
+	}
+	return list
+}
+
+// restore takes over what the last run remembered up to cycle n.
+func (t *touches) restore(list []state.Touch, n int) {
+	t.last = make(map[bigkeys.ID]touch, min(len(list), maxTouches))
+	for _, last := range list[:min(len(list), maxTouches)] {
+		t.last[bigkeys.ID{DB: last.DB, Hash: last.Hash}] = touch{time.Unix(last.At, 0), time.Unix(last.Accessed, 0), n}
+	}
 }
 
 // begin starts cycle number n of which k together see every key: what none of

@@ -40,9 +40,13 @@ func (s *Scanner) lookAtWatched(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	page := watchPage
+	if s.pace.count > 0 {
+		page = min(page, s.pace.count) // as the server bears it
+	}
 	for len(list) > 0 {
 		n := 1
-		for n < min(len(list), watchPage) && list[n].ID.DB == list[0].ID.DB {
+		for n < min(len(list), page) && list[n].ID.DB == list[0].ID.DB {
 			n++
 		}
 		if err := s.lookAt(ctx, list[:n], finds); err != nil {
@@ -58,9 +62,11 @@ func (s *Scanner) lookAtWatched(ctx context.Context) error {
 	}
 	every := time.Duration(float64(s.pace.busy-busy) / (s.pace.duty * watchShare))
 	s.lookDue = started.Add(max(every, s.opts.WatchInterval))
-	moved := !finds.Empty() && s.tracker.Update(finds)
+	if !finds.Empty() && s.tracker.Update(finds) {
+		s.unsaved = true
+	}
 	s.state.looked(s.tracker.View(), s.pinned)
-	if moved && time.Since(s.saved) >= saveEvery {
+	if s.unsaved && time.Since(s.saved) >= saveEvery {
 		s.remember()
 	}
 	return nil
@@ -85,7 +91,8 @@ func (s *Scanner) watchList(ctx context.Context) ([]bigkeys.Watched, error) {
 			last = snapshot.WatchedKey{DB: w.DB, Label: keyspace.Label(w.Name), Bytes: unmeasured}
 		}
 		pinned[id] = last
-		list = append(list, bigkeys.Watched{ID: id, Name: w.Name, Bytes: last.Bytes})
+		// Its elements may change without its bytes: it is asked for both each time.
+		list = append(list, bigkeys.Watched{ID: id, Name: w.Name, Bytes: unmeasured})
 	}
 	s.pinned = pinned
 	if s.opts.SlowlogHints {
@@ -122,10 +129,10 @@ func (s *Scanner) slowKeys(ctx context.Context) (names []string, err error) {
 	return names, err
 }
 
-// lookAt measures some keys of one database. Only of those whose MEMORY USAGE
-// changed, which is to say that somebody wrote to them, is more asked: a length
-// command touches LRU and LFU where the server has no NO-TOUCH, and a key that
-// is touched every few seconds would never be evicted.
+// lookAt measures some keys of one database. Of those that nobody named, more is
+// only asked when MEMORY USAGE changed, which is to say that somebody wrote to
+// them: a length command touches LRU and LFU where the server has no NO-TOUCH,
+// and a key that is touched every few seconds would never be evicted.
 func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *bigkeys.Finds) error {
 	keys := make([]*keyspace.Key, len(list))
 	for i, w := range list {
@@ -167,13 +174,20 @@ func (s *Scanner) lookAt(ctx context.Context, list []bigkeys.Watched, finds *big
 	if len(keys) == 0 {
 		return nil
 	}
-	if err := inspect(keyspace.FactType); err != nil {
+	facts, touched := keyspace.FactType, s.touches.matter(s.closer, s.session)
+	if touched {
+		facts |= keyspace.FactTTL | keyspace.FactIdle
+	}
+	if err := inspect(facts); err != nil {
 		return err
 	}
 	if err := inspect(keyspace.FactLength); err != nil {
 		return err
 	}
 	for _, k := range keys {
+		if touched {
+			s.touches.look(k, s.class, time.Now())
+		}
 		verdict := s.policy.Check(k)
 		s.pin(k, verdict.Namespace)
 		switch {

@@ -148,6 +148,7 @@ func TestWatchIsSaved(t *testing.T) {
 		}{
 			{saveEvery, true, true},
 			{saveEvery / 2, true, false},
+			{saveEvery, false, true}, // the last one
 			{saveEvery, false, false},
 			{saveEvery, true, true},
 		} {
@@ -202,6 +203,20 @@ func TestWatchedByPolicy(t *testing.T) {
 		if v := sup.States()[0].BigKeys; v.Watched != 0 || v.Resolved[keyspace.String][policy.Warning] != 1 {
 			t.Errorf("the big one is not resolved: %+v", v)
 		}
+
+		// As many bytes, for the allocator has classes of sizes; and another policy.
+		named, err := policy.New(policy.Spec{
+			Namespaces: []policy.NamespaceSpec{{Name: "queues", Match: []policy.Pattern{{Text: "queue:*"}}}},
+			Watch:      []policy.WatchedKey{{Name: "queue:mail"}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sup.SetPolicy(named)
+		node.change(func() { node.dbs[0][0][0].Length = 16 })
+		time.Sleep(opts.Interval + defaultWatchInterval)
+		mail.Elements, mail.Namespace = 16, "queues"
+		want("renamed and grown within the same bytes", mail)
 	})
 }
 

@@ -25,7 +25,10 @@ type find struct {
 	severity policy.Severity
 	typ      keyspace.Type
 	at       time.Duration // since the start
-	detail   detail        // its label is "" where nobody needs the name
+
+	namespace       string
+	bytes, elements int64
+	named           *detail // nil = nobody needs the name; without the three above
 }
 
 // Begin starts the collection of a cycle that measures one hash class of so many.
@@ -49,15 +52,15 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity,
 		}
 		f.unknown++
 	}
-	found := find{severity: severity, typ: k.Type, at: now.Sub(f.started), detail: detail{namespace: namespace, bytes: k.Bytes, elements: -1}}
+	found := find{severity: severity, typ: k.Type, at: now.Sub(f.started), namespace: namespace, bytes: k.Bytes, elements: -1}
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
-		found.detail.elements = k.Length
+		found.elements = k.Length
 	}
 	if (e == nil || e.detail == nil) && f.named[severity] < MaxWatched {
 		f.named[severity]++
-		found.detail.label = k.Label()
-		if found.detail.tooLong = len(k.Name) > maxWatchedName; !found.detail.tooLong {
-			found.detail.name = strings.Clone(k.Name)
+		found.named = &detail{label: k.Label(), tooLong: len(k.Name) > maxWatchedName}
+		if !found.named.tooLong {
+			found.named.name = strings.Clone(k.Name)
 		}
 	}
 	f.keys[id] = found

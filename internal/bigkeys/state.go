@@ -38,6 +38,7 @@ type Stay struct {
 // State copies what is remembered.
 func (t *Tracker) State() *State {
 	s := &State{Policy: t.policy, Baselined: t.baselined, Refused: t.refused, New: t.view.New, Resolved: t.view.Resolved}
+	s.Keys = make([]KeyState, 0, len(t.entries))
 	for id, e := range t.entries {
 		k := KeyState{ID: id, Severity: e.severity, Type: e.typ}
 		for i, stay := range e.stays {

@@ -180,11 +180,11 @@ func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now tim
 		quiet := !t.baselined[classOf(id)] || t.refused[f.severity] || refused[f.severity]
 		e.enter(f.severity, now, quiet, view)
 	}
-	switch {
-	case f.detail.label != "":
-		e.detail = &f.detail
-	case e.detail != nil:
-		e.detail.namespace, e.detail.bytes, e.detail.elements = f.detail.namespace, f.detail.bytes, f.detail.elements
+	if f.named != nil {
+		e.detail = f.named
+	}
+	if e.detail != nil {
+		e.detail.namespace, e.detail.bytes, e.detail.elements = f.namespace, f.bytes, f.elements
 	}
 }
 

@@ -237,11 +237,11 @@ func TestNamesAreBounded(t *testing.T) {
 	}
 	named := 0
 	for _, f := range finds.keys {
-		if f.detail.label != "" {
+		if f.named != nil {
 			named++
 		}
-		if len(f.detail.label) > keyspace.MaxLabelBytes || len(f.detail.name) > maxWatchedName {
-			t.Fatalf("a label of %d bytes, a name of %d", len(f.detail.label), len(f.detail.name))
+		if f.named != nil && (len(f.named.label) > keyspace.MaxLabelBytes || len(f.named.name) > maxWatchedName) {
+			t.Fatalf("a label of %d bytes, a name of %d", len(f.named.label), len(f.named.name))
 		}
 	}
 	if named != MaxWatched {

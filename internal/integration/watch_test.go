@@ -90,3 +90,41 @@ func TestSlowLogHints(t *testing.T) {
 		t.Errorf("%d cycles", n)
 	}
 }
+
+// TestDrainedStream: a stream without entries is a key like any other, and may
+// be large by its groups.
+func TestDrainedStream(t *testing.T) {
+	server := testredis.Start(t)
+	client := server.Client(t)
+	commands := [][]any{
+		{"XGROUP", "CREATE", "groups:1", "g", 0, "MKSTREAM"},
+		{"XADD", "jobs:1", "*", "f", "v"}, {"XTRIM", "jobs:1", "MAXLEN", 0},
+	}
+	for i := range 10_000 {
+		commands = append(commands, []any{"XGROUP", "CREATECONSUMER", "groups:1", "g", i})
+	}
+	load(t, client, 0, commands...)
+	rules, err := policy.New(policy.Spec{Watch: []policy.WatchedKey{{Name: "jobs:1"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, flagsOf(server.Addr()), func(o *scanner.Options) { o.Policy, o.WatchInterval, o.Interval = rules, time.Second, 0 })
+	r.start()
+	watched := label("watched_key_elements", "db=db0", "namespace=default", "key_type=stream", "key=jobs:1")
+	eventually(t, "a cycle and a look", func() bool {
+		_, looked := r.metrics()[watched]
+		return looked && r.status().Cycles[snapshot.Complete] > 0
+	})
+	got := r.metrics()
+	for s, want := range map[string]float64{
+		label("keys", "db=db0", "key_type=stream"):                                                        2,
+		label("big_keys", "db=db0", "key_type=stream", "severity=warning"):                                1,
+		label("rule_violations", "db=db0", "level=mandatory", "namespace=default", "rule=big_collection"): 1,
+		label("scan_errors_total", "reason=gone"):                                                         0,
+		watched: 0,
+	} {
+		if got[s] != want {
+			t.Errorf("%s is %v, want %v", s, got[s], want)
+		}
+	}
+}

@@ -2,6 +2,7 @@
 package state
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/gob"
@@ -47,6 +48,14 @@ type Node struct {
 	Class    int           // of the next cycle, see --scan.sample
 	Duration time.Duration // of the last cycle
 	Snapshot *snapshot.Snapshot
+	Touches  []Touch
+}
+
+// Touch is a key that a length command of ours touched, times in Unix seconds.
+type Touch struct {
+	DB           int
+	Hash         uint64
+	At, Accessed int64 // by us; before that by anybody else
 }
 
 // Node finds what is remembered of the node at an address; nil = nothing.
@@ -73,12 +82,6 @@ func program() string {
 // after a crash, finds the old one or the new one, whole. Only its owner may
 // read it: names of keys are in it.
 func Save(path string, s *State) (err error) {
-	var content bytes.Buffer
-	stamped := *s
-	stamped.Program = program()
-	if err := gob.NewEncoder(&content).Encode(&stamped); err != nil {
-		return err
-	}
 	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".tmp*") // 0600
 	if err != nil {
 		return err
@@ -88,9 +91,13 @@ func Save(path string, s *State) (err error) {
 			os.Remove(file.Name())
 		}
 	}()
-	sum := sha256.Sum256(content.Bytes())
-	_, err = io.Copy(file, io.MultiReader(bytes.NewBufferString(magic), bytes.NewReader(sum[:]), &content))
-	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+	stamped := *s
+	stamped.Program = program()
+	out, sum := bufio.NewWriter(file), sha256.New()
+	_, err = out.WriteString(magic)
+	err = errors.Join(err, gob.NewEncoder(io.MultiWriter(out, sum)).Encode(&stamped))
+	_, failed := out.Write(sum.Sum(nil))
+	if err = errors.Join(err, failed, out.Flush(), file.Sync(), file.Close()); err != nil {
 		return err
 	}
 	return os.Rename(file.Name(), path)
@@ -135,11 +142,12 @@ func decode(content []byte) (*State, error) {
 	if !ours || len(rest) < sha256.Size {
 		return nil, ErrCorrupt
 	}
-	if sum := sha256.Sum256(rest[sha256.Size:]); !bytes.Equal(sum[:], rest[:sha256.Size]) {
+	rest, sum := rest[:len(rest)-sha256.Size], rest[len(rest)-sha256.Size:]
+	if is := sha256.Sum256(rest); !bytes.Equal(is[:], sum) {
 		return nil, ErrCorrupt
 	}
 	s := &State{}
-	if err := gob.NewDecoder(bytes.NewReader(rest[sha256.Size:])).Decode(s); err != nil || s.BigKeys == nil {
+	if err := gob.NewDecoder(bytes.NewReader(rest)).Decode(s); err != nil || s.BigKeys == nil {
 		return nil, ErrCorrupt
 	}
 	if s.Program != program() {

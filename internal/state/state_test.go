@@ -85,7 +85,7 @@ func TestOtherProgram(t *testing.T) {
 		t.Fatal(err)
 	}
 	sum := sha256.Sum256(content.Bytes())
-	got, err := decode(slices.Concat([]byte(magic), sum[:], content.Bytes()))
+	got, err := decode(slices.Concat([]byte(magic), content.Bytes(), sum[:]))
 	if err != nil || got.Nodes != nil || !reflect.DeepEqual(got.BigKeys, old.BigKeys) {
 		t.Errorf("%+v, %v", got, err)
 	}

@@ -106,11 +106,11 @@ func readFrequency(k *keyspace.Key, reply *resp.Reader) (bool, error) {
 }
 
 // readLength: no key has a length of 0 but the empty string, of which nobody
-// asks it.
+// asks it, and a stream: its groups stay when its entries are gone.
 func readLength(k *keyspace.Key, reply *resp.Reader) (bool, error) {
 	n, err := reply.Int()
 	k.Length = n
-	return n > 0, err
+	return n > 0 || k.Type == keyspace.Stream, err
 }
 
 func readHead(k *keyspace.Key, reply *resp.Reader) (bool, error) {
