@@ -31,6 +31,10 @@ var counted = []countedWalk{
 	{rowK16, k16, 0},
 }
 
+// tolerance is by how much a limit may be exceeded before the gate fails: builds
+// of a server differ by as much, and lean is close to its limit.
+const tolerance = 1.03
+
 var errGoals = errors.New("a limit is exceeded")
 
 func declareCallgrind(clause *kingpin.CmdClause, l *lab) func(context.Context) error {
@@ -85,10 +89,10 @@ func (l *lab) callgrind(ctx context.Context, keys, servers, more int) error {
 	return nil
 }
 
-// exceeds tells whether any limit is.
+// exceeds tells whether any limit is, by more than the tolerance.
 func exceeds(instructions map[string]float64) bool {
 	return slices.ContainsFunc(counted, func(c countedWalk) bool {
-		return c.most > 0 && instructions[c.row] > c.most*instructions[rowBare]
+		return c.most > 0 && instructions[c.row] > tolerance*c.most*instructions[rowBare]
 	})
 }
 
