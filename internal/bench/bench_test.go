@@ -156,9 +156,9 @@ func TestExceeds(t *testing.T) {
 		full, lean, k16 float64
 		want            bool
 	}{
-		{7500, 3600, 9000, false},
-		{7501, 3600, 0, true},
-		{7500, 3601, 0, true},
+		{7725, 3708, 9000, false},
+		{7726, 3708, 0, true},
+		{7725, 3709, 0, true},
 	} {
 		if got := exceeds(map[string]float64{rowBare: 1000, rowFull: c.full, rowLean: c.lean, rowK16: c.k16}); got != c.want {
 			t.Errorf("%+v: %v", c, got)
