@@ -98,7 +98,8 @@ func TestDrainedStream(t *testing.T) {
 	client := server.Client(t)
 	commands := [][]any{
 		{"XGROUP", "CREATE", "groups:1", "g", 0, "MKSTREAM"},
-		{"XADD", "jobs:1", "*", "f", "v"}, {"XTRIM", "jobs:1", "MAXLEN", 0},
+		{"XADD", "jobs:1", "*", "f", "v"},
+		{"XTRIM", "jobs:1", "MAXLEN", 0},
 	}
 	for i := range 10_000 {
 		commands = append(commands, []any{"XGROUP", "CREATECONSUMER", "groups:1", "g", i})
