@@ -108,6 +108,13 @@ func TestInfo(t *testing.T) {
 		t.Errorf("longest block %v: INFO is our own", got)
 	}
 
+	if got := parseInfo("cmdstat_scan:calls=201,usec=5,usec_per_call=0.02\r\n").calls("scan"); got != 201 {
+		t.Errorf("%d calls", got)
+	}
+	if got := i.calls("scan"); got != 0 {
+		t.Errorf("%d calls of what was never called", got)
+	}
+
 	old := parseInfo("used_cpu_sys:5.5\nused_cpu_user:7.25\n")
 	if got, err := old.cpu(); err != nil || got != 12750*time.Millisecond {
 		t.Errorf("CPU of an old server: %v, %v", got, err)

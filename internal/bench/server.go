@@ -102,6 +102,13 @@ func (i info) int(name string) (int64, error) {
 	return n, nil
 }
 
+// calls is how often a command was called.
+func (i info) calls(command string) int {
+	var calls int
+	_, _ = fmt.Sscanf(i["cmdstat_"+command], "calls=%d", &calls) // never called: 0
+	return calls
+}
+
 // cpu is what the server has used, of its main thread where it tells.
 func (i info) cpu() (time.Duration, error) {
 	suffix := "_main_thread"
