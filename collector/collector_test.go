@@ -102,8 +102,8 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	n := snapshot.NodeState{
 		Status: nodeStatus(t, target),
 		Snapshot: b.Finish(snapshot.Outcome{
-			Completed: at, Coverage: 1, Available: everything(), LazyExpire: policy.On,
-			Primary: &policy.ServerFacts{Called: map[string]int64{"keys": 1}, DBs: 2, MaxBytes: 9000, UsedBytes: 5000, EvictionPolicy: "noeviction"},
+			Completed: at, Coverage: 1, Available: everything(),
+			Primary: &policy.ServerFacts{Config: settings(), Called: map[string]int64{"keys": 1}, DBs: 2, MaxBytes: 9000, UsedBytes: 5000, EvictionPolicy: "noeviction"},
 			Calls:   map[string]snapshot.Usage{"keys": {Calls: 7, Time: time.Second}, "del": {Calls: 1000, Time: 2500 * time.Millisecond}},
 		}),
 		BigKeys: tracker.View(),
@@ -114,6 +114,11 @@ func node(t testing.TB, target string) snapshot.NodeState {
 	}
 	n.Status.Evaluated = n.Snapshot.Evaluated
 	return n
+}
+
+// settings are those of a server that frees what expires in the background.
+func settings() *policy.ServerConfig {
+	return &policy.ServerConfig{LazyFree: map[string]bool{policy.ConfigLazyExpire: true}, Timeout: -1, ReplicaLimit: -1}
 }
 
 func configuration(t testing.TB) func() Configuration {
@@ -259,7 +264,7 @@ func worst(t testing.TB, target string, dbs int) snapshot.NodeState {
 			}
 		}
 		tracker.Commit(finds, at)
-		last = b.Finish(snapshot.Outcome{Completed: at, Available: everything(), LazyExpire: policy.On})
+		last = b.Finish(snapshot.Outcome{Completed: at, Available: everything(), Primary: &policy.ServerFacts{Config: settings()}})
 	}
 	s := nodeStatus(t, target)
 	for i := range s.Capabilities {

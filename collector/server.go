@@ -10,9 +10,9 @@ func sendServerRules(n *snapshot.NodeState, o *out) {
 		return
 	}
 	rules := policy.Rules()
-	for i, r := range n.Snapshot.Server.Rules {
-		if r.Finding != policy.NotJudged {
-			o.send(boolean(r.Finding == policy.Violated), rules[i].ID, r.Level.String())
+	for i, finding := range n.Snapshot.Server.Findings {
+		if finding != policy.NotJudged {
+			o.send(boolean(finding == policy.Violated), rules[i].ID, n.Snapshot.Rules[i].Level.String())
 		}
 	}
 }

@@ -221,17 +221,12 @@ func (c *cycle) breathe(ctx context.Context) error {
 func (c *cycle) publish(last *Info) {
 	now := time.Now()
 	coverage, suspect := coherence(&c.first, last, c.names)
-	if c.server != nil {
-		last.LazyExpire = c.server.config.LazyExpire()
-	}
 	outcome := snapshot.Outcome{
 		Completed: now,
 		Suspect:   suspect,
 		Coverage:  coverage,
 		Available: available(c.session.Capabilities(), c.told()),
 		Primary:   c.serverFacts(last),
-
-		LazyExpire: last.LazyExpire,
 	}
 	if outcome.Primary != nil {
 		outcome.Calls = last.Calls

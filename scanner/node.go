@@ -89,7 +89,6 @@ type Info struct {
 	ExpiredKeys     int64  // since the server's start
 	EvictedKeys     int64
 	Usage           [keyspace.NumCommands]snapshot.Usage // by all clients, since the server's start
-	LazyExpire      policy.Setting                       // lazyfree-lazy-expire of a primary, which Config tells
 	Calls           map[string]snapshot.Usage            // the same of policy.ServerCommands; nil = not told
 	Flushes         int64                                // calls of FLUSHALL, FLUSHDB and SWAPDB since the server's start
 }

@@ -61,7 +61,7 @@ func TestServerRules(t *testing.T) {
 		}
 		state := s.State()
 		for i, r := range opts.Policy.Rules() {
-			if got := state.Snapshot.Server.Rules[i].Finding; got != want[r.ID] {
+			if got := state.Snapshot.Server.Findings[i]; got != want[r.ID] {
 				t.Errorf("%s: %v, want %v", r.ID, got, want[r.ID])
 			}
 			if r.AboutServer() && state.Status.Evaluated[i] != (want[r.ID] != policy.NotJudged) {

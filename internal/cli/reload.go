@@ -79,8 +79,6 @@ func (r *reloader) onSignal(ctx context.Context, signals <-chan os.Signal) {
 	}
 }
 
-func (r *reloader) policy() *policy.Policy { return r.present.Load().policy }
-
 // state is what the metrics say of it.
 func (r *reloader) state() collector.Configuration {
 	c := r.present.Load()

@@ -86,7 +86,6 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		TelemetryPath: f.telemetry,
 		Version:       version.Info(),
 		Interval:      f.scan.Interval,
-		Policy:        reloader.policy,
 		Reload:        reloader.reload,
 		Logger:        logger,
 	})

@@ -93,6 +93,9 @@ type optionalChecker interface {
 // DefaultNamespace is what a key belongs to that no configured namespace takes.
 const DefaultNamespace = "default"
 
+// DefaultIndex is that of the default namespace among Policy.Namespaces.
+const DefaultIndex = 0
+
 // Policy is an immutable set of configured rules.
 type Policy struct {
 	rules      []Rule // in the rulebook's order: a rule's index is its identity
@@ -266,7 +269,7 @@ func (p *Policy) fingerprint() string {
 		}
 		return b.String()
 	}
-	parts := []string{limits(&p.namespaces[defaultIndex])}
+	parts := []string{limits(&p.namespaces[DefaultIndex])}
 	said := 1 // a namespace like the default one counts only in front of another one
 	for i, spec := range p.spec.Namespaces {
 		parts = append(parts, fmt.Sprintf("%q %v\n", patterns(spec.Match), spec.DBs)+limits(&p.namespaces[i+1]))
@@ -346,14 +349,14 @@ func (p *Policy) NamespaceOf(k *keyspace.Key) int {
 	if n := p.matcher.find(k.Name, k.DB); n != none {
 		return n
 	}
-	return defaultIndex
+	return DefaultIndex
 }
 
 // MatchedBy is the pattern for which the key is in its namespace; false = none
 // matched.
 func (p *Policy) MatchedBy(k *keyspace.Key) (Pattern, bool) {
 	n := p.NamespaceOf(k)
-	if n == defaultIndex {
+	if n == DefaultIndex {
 		return Pattern{}, false
 	}
 	for _, pattern := range p.spec.Namespaces[n-1].Match {

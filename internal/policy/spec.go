@@ -21,7 +21,6 @@ const (
 	maxTextBytes    = 200 // of an owner or approval: a label value, or near one
 	maxDB           = 1<<31 - 1
 	maxDBs          = 1000
-	defaultIndex    = 0
 	nameIsPrintable = "1 to 64 bytes of printable UTF-8 without white space"
 	textIsPrintable = "at most 200 bytes of printable UTF-8"
 )

@@ -21,7 +21,7 @@ func (r *TTLClustered) Clustered(keys, expiring float64) bool {
 // TTLClustered is the rule of that name, and its row; nil = it is off.
 func (p *Policy) TTLClustered() (rule *TTLClustered, row int) {
 	row = slices.IndexFunc(p.rules, func(r Rule) bool { return r.ID == clustered })
-	s := p.Settings(defaultIndex, row)
+	s := p.Settings(DefaultIndex, row)
 	if !s.Judged() {
 		return nil, row
 	}

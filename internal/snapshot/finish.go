@@ -10,10 +10,6 @@ import (
 	"redis_keyhealth_exporter/internal/policy"
 )
 
-// defaultNamespace is the first of policy.Namespaces: rules that judge many keys
-// together carry it, whether or not it holds keys.
-const defaultNamespace = 0
-
 // Outcome is what the scan knows of a cycle beyond its keys.
 type Outcome struct {
 	Completed time.Time
@@ -22,37 +18,39 @@ type Outcome struct {
 	Available keyspace.Available  // facts that could be had in this cycle
 	Primary   *policy.ServerFacts // but Businesses, which Finish fills in; nil = it was not asked
 	Calls     map[string]Usage    // of the primary, see Server
-
-	LazyExpire policy.Setting // lazyfree-lazy-expire of the primary
 }
 
 // Finish makes the snapshot. The builder must not be used any more.
 func (b *Builder) Finish(o Outcome) *Snapshot {
+	lazyExpire := policy.Untold
+	if o.Primary != nil {
+		o.Primary.Businesses = b.business.large()
+		lazyExpire = o.Primary.Config.LazyExpire()
+	}
 	s := &Snapshot{
 		Started:   b.started,
 		Completed: o.Completed,
 		Suspect:   o.Suspect,
 		Coverage:  o.Coverage,
-		Evaluated: b.policy.Evaluated(o.Available, o.LazyExpire),
-	}
-	if o.Primary != nil {
-		o.Primary.Businesses = b.business.large()
-	}
-	s.Server = Server{Rules: make([]ServerRule, len(s.Evaluated)), Calls: o.Calls}
-	for i, finding := range b.policy.CheckServer(o.Primary) {
-		if r := b.policy.Rules()[i]; r.AboutServer() {
-			settings := b.policy.Settings(defaultNamespace, i)
-			words, _ := r.Words(settings.Values)
-			s.Server.Rules[i] = ServerRule{Finding: finding, Level: settings.Level, Violated: words}
-			s.Evaluated[i] = finding != policy.NotJudged
-		}
+		Evaluated: b.policy.Evaluated(o.Available, lazyExpire),
+		Server:    Server{Findings: b.policy.CheckServer(o.Primary), Calls: o.Calls},
 	}
 	b.endDB()
-	b.forgive(b.policy.Harmless(o.LazyExpire))
+	b.forgive(b.policy.Harmless(lazyExpire))
 	for _, db := range b.dbs {
 		s.DBs = append(s.DBs, db.finish(b, o.Available))
 	}
 	slices.SortFunc(s.DBs, func(x, y DB) int { return x.DB - y.DB })
+	for i, r := range b.policy.Rules() {
+		settings := b.policy.Settings(policy.DefaultIndex, i)
+		words, _ := r.Words(settings.Values)
+		s.Rules = append(s.Rules, Rule{Level: settings.Level, Violated: words})
+		if r.AboutServer() {
+			s.Evaluated[i] = s.Server.Findings[i] != policy.NotJudged
+		} else {
+			s.Evaluated[i] = s.Evaluated[i] && (len(s.DBs) == 0 || s.estimates(i))
+		}
+	}
 	holdsKeys := func(db int) bool { _, ok := b.dbs[db]; return ok }
 	s.TopBytes = b.bytes.finish(holdsKeys)
 	s.TopElements = b.elements.finish(holdsKeys)
@@ -61,6 +59,14 @@ func (b *Builder) Finish(o Outcome) *Snapshot {
 		s.Examples = append(s.Examples, e)
 	}
 	return s
+}
+
+// estimates tells whether there is a figure for the rule: a few keys may have
+// none in the sample, and what nobody looked at was not judged.
+func (s *Snapshot) estimates(rule int) bool {
+	return slices.ContainsFunc(s.DBs, func(db DB) bool {
+		return slices.ContainsFunc(db.Namespaces, func(n Namespace) bool { return n.Violations[rule].Known() })
+	})
 }
 
 // forgive drops the violations of rules, by bits.
@@ -101,8 +107,10 @@ func (d *dbBuilder) finish(b *Builder, available keyspace.Available) DB {
 	rule, row := b.policy.TTLClustered()
 	if rule != nil {
 		clustered = proportion(float64(d.clustered[1]), detailed, rest).plus(float64(d.clustered[0]))
-		if _, ok := d.namespaces[defaultNamespace]; !ok {
-			d.namespaces[defaultNamespace] = nil // which says nothing of other rules
+		if _, ok := d.namespaces[policy.DefaultIndex]; !ok {
+			// A rule that judges many keys together is of this namespace, whether or
+			// not that holds keys; nil says nothing of other rules.
+			d.namespaces[policy.DefaultIndex] = nil
 		}
 	}
 	for index, t := range d.namespaces {
@@ -110,7 +118,7 @@ func (d *dbBuilder) finish(b *Builder, available keyspace.Available) DB {
 		for i := range b.basis {
 			counted := unknown
 			switch {
-			case i == row && index == defaultNamespace:
+			case i == row && index == policy.DefaultIndex:
 				counted = clustered
 			case t != nil && b.policy.Judges(index, i):
 				counted = d.estimate(b.basis[i], &t[i])

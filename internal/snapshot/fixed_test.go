@@ -199,19 +199,60 @@ func TestNoKeyOfTheFixedSample(t *testing.T) {
 
 // TestHarmless: what does no harm on the server is an evaluated 0.
 func TestHarmless(t *testing.T) {
-	for setting, want := range map[policy.Setting]struct {
+	for _, tc := range []struct {
+		primary   *policy.ServerFacts
 		evaluated bool
 		keys      float64
-	}{policy.Untold: {false, 1}, policy.Off: {true, 1}, policy.On: {true, 0}} {
+	}{
+		{nil, false, 1},
+		{&policy.ServerFacts{}, false, 1},
+		{&policy.ServerFacts{Config: &policy.ServerConfig{}}, false, 1},
+		{lazily(false), true, 1},
+		{lazily(true), true, 0},
+	} {
 		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now)
 		k := sizedKey("h:1", 100_000)
 		k.Type, k.Length = keyspace.Hash, 1001
 		k.Known |= keyspace.FactLength
 		b.Add(k, everyKey, now)
-		s := b.Finish(Outcome{Completed: now, Available: everything(), LazyExpire: setting})
+		s := b.Finish(Outcome{Completed: now, Available: everything(), Primary: tc.primary})
 		i := ruleIndex(t, "ttl_big_key")
-		if got := s.DBs[0].Namespaces[0].Violations[i].Value; s.Evaluated[i] != want.evaluated || got != want.keys || (len(s.Examples[i]) > 0) != (want.keys > 0) {
-			t.Errorf("setting %v: evaluated %v, %v keys, %d examples", setting, s.Evaluated[i], got, len(s.Examples[i]))
+		if got := s.DBs[0].Namespaces[0].Violations[i].Value; s.Evaluated[i] != tc.evaluated || got != tc.keys || (len(s.Examples[i]) > 0) != (tc.keys > 0) {
+			t.Errorf("%+v: evaluated %v, %v keys, %d examples", tc.primary, s.Evaluated[i], got, len(s.Examples[i]))
+		}
+	}
+}
+
+// lazily are the facts of a primary of which only lazyfree-lazy-expire is known.
+func lazily(expire bool) *policy.ServerFacts {
+	return &policy.ServerFacts{Config: &policy.ServerConfig{LazyFree: map[string]bool{policy.ConfigLazyExpire: expire}}}
+}
+
+// TestEvaluatedHasAFigure: a rule that no key of the sample was judged by was not
+// evaluated, whatever might have been asked.
+func TestEvaluatedHasAFigure(t *testing.T) {
+	for _, tc := range []struct {
+		about         string
+		draws         map[int]Draw // of one small key in each of these databases
+		idle, ttl, on bool
+	}{
+		{"no key", nil, true, true, true},
+		{"in no sample", map[int]Draw{0: Measured, 1: Measured}, false, false, true},
+		{"in the detailed sample alone", map[int]Draw{0: everyKey}, false, true, true},
+		{"in the fixed sample", map[int]Draw{0: everyKey | Fixed}, true, true, true},
+		{"in that of one database", map[int]Draw{0: Measured, 1: everyKey | Fixed}, true, true, true},
+	} {
+		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now)
+		for db, draw := range tc.draws {
+			k := sizedKey("k:1", 100)
+			k.DB = db
+			b.Add(k, draw, now)
+		}
+		s := b.Finish(Outcome{Completed: now, Available: everything()})
+		for id, want := range map[string]bool{"idle_permanent": tc.idle, "ttl_missing": tc.ttl, "ttl_clustered": tc.ttl, "name_format": tc.on, "big_string": tc.on} {
+			if got := s.Evaluated[ruleIndex(t, id)]; got != want {
+				t.Errorf("%s: %s evaluated = %v", tc.about, id, got)
+			}
 		}
 	}
 }

@@ -7,16 +7,8 @@ import (
 
 // Server is what was found of the primary when a cycle ended.
 type Server struct {
-	Rules []ServerRule     // by row of policy.Rules
-	Calls map[string]Usage // of policy.ServerCommands; nil = the primary was not asked, or did not tell
-}
-
-// ServerRule is how one rule was applied to the server; the zero value is that of
-// a rule about keys.
-type ServerRule struct {
-	Finding  policy.Finding
-	Level    policy.Level
-	Violated string // when a server breaks it
+	Findings []policy.Finding // by row of policy.Rules; of a rule about keys NotJudged
+	Calls    map[string]Usage // of policy.ServerCommands; nil = the primary was not asked, or did not tell
 }
 
 // businesses counts first segments of names in bounded memory: Misra and Gries'

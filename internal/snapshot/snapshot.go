@@ -22,13 +22,21 @@ type Snapshot struct {
 	Started, Completed time.Time
 	Suspect            []string // why its figures are doubtful; empty = they are not
 	Coverage           float64  // names seen ÷ DBSIZE
-	Evaluated          []bool   // by row of policy.Rules: it was judged in this cycle
+	Rules              []Rule   // by row of policy.Rules
+	Evaluated          []bool   // by row: it was judged in this cycle
 	DBs                []DB     // those that hold keys, ascending
 	TopBytes           []Top    // largest first, over all dbs and types
 	TopElements        []Top
 	TopFrequency       []Top
 	Server             Server
 	Examples           [][]Example // by rule: some of the keys that break it, largest first
+}
+
+// Rule is how the cycle's policy applied a rule to the server, or to the keys
+// that no namespace takes: the policy may be another one by now.
+type Rule struct {
+	Level    policy.Level
+	Violated string // when it is broken, with the limits
 }
 
 // DB are the findings of one database.

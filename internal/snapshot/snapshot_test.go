@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -351,6 +352,26 @@ func TestNamespaces(t *testing.T) {
 	}
 	if len(s.TopElements) != 1 || s.TopElements[0].Namespace != "queue" || s.TopElements[0].Value != 50_000 {
 		t.Errorf("an exempt queue is not in the top list: %+v", s.TopElements)
+	}
+}
+
+// TestRulesAreTheCycles: the limits in the words are those that the keys were
+// judged by, of the server's rules too.
+func TestRulesAreTheCycles(t *testing.T) {
+	advisory := policy.Advisory
+	p, err := policy.New(policy.Spec{Rules: []policy.RuleSpec{
+		{ID: "ttl_too_long", Level: &advisory, Options: []policy.OptionSpec{{Name: "max", Value: policy.Value{Number: int64(time.Hour)}}}},
+		{ID: "mixed_business", Options: []policy.OptionSpec{{Name: "max_businesses", Value: policy.Value{Number: 3}}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewBuilder(p, bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now).Finish(Outcome{Completed: now})
+	if got, want := s.Rules[ruleIndex(t, "ttl_too_long")], (Rule{policy.Advisory, "a TTL longer than 1h"}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+	if got := s.Rules[ruleIndex(t, "mixed_business")].Violated; !strings.HasPrefix(got, "more than 3 (ours)") {
+		t.Errorf("%q", got)
 	}
 }
 

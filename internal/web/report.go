@@ -211,7 +211,7 @@ func (r *reports) node(n *snapshot.NodeState) NodeReport {
 		report.NewBigKeys = append(report.NewBigKeys, bigKeyReport(&k))
 	}
 	if n.Snapshot != nil {
-		report.addFindings(n.Snapshot, r.opts.Policy())
+		report.addFindings(n.Snapshot)
 	}
 	return report
 }
@@ -235,7 +235,7 @@ func (report *NodeReport) addInfo(info *snapshot.ServerInfo) {
 	}
 }
 
-func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy) {
+func (report *NodeReport) addFindings(s *snapshot.Snapshot) {
 	report.Suspect = s.Suspect
 	violations := make([]snapshot.Estimate, len(s.Evaluated))
 	var broken, named uint64
@@ -270,18 +270,17 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy
 	if named > 0 {
 		report.NamingRatio = float64(broken) / float64(named)
 	}
-	for i, rule := range rules.Rules() {
+	for i, rule := range policy.Rules() {
+		applied := &s.Rules[i]
 		if rule.AboutServer() {
-			r := &s.Server.Rules[i]
-			report.ServerRules = append(report.ServerRules, ServerReport{rule.ID, docOf(rule.ID), r.Level.String(), r.Violated, r.Finding.String()})
+			report.ServerRules = append(report.ServerRules, ServerReport{rule.ID, docOf(rule.ID), applied.Level.String(), applied.Violated, s.Server.Findings[i].String()})
 			continue
 		}
 		if !s.Evaluated[i] {
 			report.NotEvaluated = append(report.NotEvaluated, rule.ID)
 			continue
 		}
-		violated, _ := rule.Words(rules.Settings(0, i).Values)
-		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i, rules.Settings(0, i).Level).String(), Violated: violated, Keys: violations[i].Value, Stderr: violations[i].Stderr, Examples: []KeyReport{}}
+		row := RuleReport{ID: rule.ID, Doc: docOf(rule.ID), Level: worstLevel(s, i).String(), Violated: applied.Violated, Keys: violations[i].Value, Stderr: violations[i].Stderr, Examples: []KeyReport{}}
 		if named > 0 {
 			row.Share = violations[i].Value / float64(named)
 		}
@@ -299,8 +298,8 @@ func (report *NodeReport) addFindings(s *snapshot.Snapshot, rules *policy.Policy
 }
 
 // worstLevel is the most binding level of a rule among the namespaces where keys
-// break it; where none does, among all.
-func worstLevel(s *snapshot.Snapshot, rule int, without policy.Level) policy.Level {
+// break it; where none does, among all, and without any that of the policy.
+func worstLevel(s *snapshot.Snapshot, rule int) policy.Level {
 	var all, broken []policy.Level
 	for i := range s.DBs {
 		for _, ns := range s.DBs[i].Namespaces {
@@ -318,7 +317,7 @@ func worstLevel(s *snapshot.Snapshot, rule int, without policy.Level) policy.Lev
 	case len(all) > 0:
 		return slices.Max(all)
 	}
-	return without
+	return s.Rules[rule].Level
 }
 
 func topReport(t *snapshot.Top) KeyReport {

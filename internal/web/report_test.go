@@ -277,13 +277,7 @@ func render(t *testing.T, states ...snapshot.NodeState) string {
 // where keys break it, with the limit for keys of none.
 func TestReportOfNamespaces(t *testing.T) {
 	t.Parallel()
-	rules, err := policy.New(policy.Spec{Rules: []policy.RuleSpec{
-		{ID: "ttl_too_long", Options: []policy.OptionSpec{{Name: "max", Value: policy.Value{Number: int64(time.Hour)}}}},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule, err := policy.Find(rules.Rules(), "ttl_too_long")
+	rule, err := policy.Find(policy.Rules(), "ttl_too_long")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -299,18 +293,18 @@ func TestReportOfNamespaces(t *testing.T) {
 		{"one breaks it", [3]snapshot.Estimate{{}, {}, {Value: 3}}, "advisory", 3},
 		{"none breaks it", [3]snapshot.Estimate{}, "mandatory", 0},
 		{"one is exempt", [3]snapshot.Estimate{unknown, {}, {}}, "recommended", 0},
+		{"all are exempt", [3]snapshot.Estimate{unknown, unknown, unknown}, "recommended", 0},
 	} {
 		n := idle()
 		list := &n.Snapshot.DBs[0].Namespaces
 		*list = nil
 		for i, level := range []policy.Level{policy.Mandatory, policy.Recommended, policy.Advisory} {
-			ns := snapshot.Namespace{Name: level.String(), Levels: make([]policy.Level, len(rules.Rules())), Violations: make([]snapshot.Estimate, len(rules.Rules()))}
+			ns := snapshot.Namespace{Name: level.String(), Levels: make([]policy.Level, len(policy.Rules())), Violations: make([]snapshot.Estimate, len(policy.Rules()))}
 			ns.Levels[rule], ns.Violations[rule] = level, c.violations[i]
 			*list = append(*list, ns)
 		}
-		o := options(n)
-		o.Policy = func() *policy.Policy { return rules }
-		report := newReports(o).build(now).Nodes[0]
+		n.Snapshot.Rules[rule] = snapshot.Rule{Level: policy.Recommended, Violated: "a TTL longer than 1h"} // by the policy of the cycle
+		report := report(n).Nodes[0]
 		i := slices.IndexFunc(report.Rules, func(r RuleReport) bool { return r.ID == "ttl_too_long" })
 		if r := report.Rules[i]; r.Level != c.want || r.Keys != c.keys || r.Violated != "a TTL longer than 1h" {
 			t.Errorf("%s: %+v", c.about, r)

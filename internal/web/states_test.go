@@ -30,9 +30,10 @@ func shop() snapshot.NodeState {
 		Started:   now.Add(-19 * time.Minute),
 		Completed: now.Add(-4*time.Minute - 12*time.Second),
 		Coverage:  0.9991,
+		Rules:     make([]snapshot.Rule, len(rules)),
 		Evaluated: make([]bool, len(rules)),
 		Examples:  make([][]snapshot.Example, len(rules)),
-		Server:    snapshot.Server{Rules: make([]snapshot.ServerRule, len(rules))},
+		Server:    snapshot.Server{Findings: make([]policy.Finding, len(rules))},
 		TopBytes: []snapshot.Top{
 			{Label: "shop:catalogue:full", Type: keyspace.Hash, Bytes: 412 << 20, Length: 2_345_678},
 			{Label: "shop:basket:4711", Type: keyspace.String, Bytes: 6 << 20, Length: 5_300_000, Expires: now.Add(26 * time.Hour)},
@@ -47,12 +48,14 @@ func shop() snapshot.NodeState {
 	}
 	violations, levels := make([]snapshot.Estimate, len(rules)), make([]policy.Level, len(rules))
 	for i, rule := range rules {
+		words, _ := rule.Words(rule.Defaults())
+		s.Rules[i] = snapshot.Rule{Level: rule.Level, Violated: words}
 		s.Evaluated[i], levels[i] = rule.ID != "name_unknown_prefix", rule.Level
 		switch rule.ID {
 		case "maxmemory_policy", "cmd_forbidden_used":
-			s.Server.Rules[i].Finding = policy.Violated
+			s.Server.Findings[i] = policy.Violated
 		case "multi_db", "cmd_forbidden_enabled":
-			s.Server.Rules[i].Finding = policy.Kept
+			s.Server.Findings[i] = policy.Kept
 		}
 		switch rule.ID {
 		case "big_string":

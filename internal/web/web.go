@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	toolkit "github.com/prometheus/exporter-toolkit/web"
 
-	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -46,9 +45,8 @@ type Options struct {
 	Registerer    prometheus.Registerer
 	TelemetryPath string
 	Version       string
-	Interval      time.Duration         // --scan.interval, for the report
-	Policy        func() *policy.Policy // that is in use
-	Reload        func() error          // the configuration; may be called from several goroutines
+	Interval      time.Duration // --scan.interval, for the report
+	Reload        func() error  // the configuration; may be called from several goroutines
 	Logger        log.Logger
 }
 

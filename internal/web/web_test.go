@@ -14,7 +14,6 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/goleak"
 
-	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
@@ -32,10 +31,6 @@ func handler(t *testing.T, states ...snapshot.NodeState) http.Handler {
 
 func options(states ...snapshot.NodeState) Options {
 	registry := prometheus.NewRegistry()
-	rules, err := policy.New(policy.Spec{})
-	if err != nil {
-		panic(err)
-	}
 	return Options{
 		Source:        fake(states),
 		Gatherer:      registry,
@@ -43,7 +38,6 @@ func options(states ...snapshot.NodeState) Options {
 		TelemetryPath: "/metrics",
 		Version:       "0.1.0",
 		Interval:      time.Minute,
-		Policy:        func() *policy.Policy { return rules },
 		Reload:        func() error { return nil },
 		Logger:        log.NewNopLogger(),
 	}
