@@ -21,6 +21,7 @@ import (
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 var update = flag.Bool("update", false, "write golden files and generated docs anew")
@@ -155,7 +156,7 @@ func TestGolden(t *testing.T) {
 			if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
 				t.Errorf("lint: %v, %v", problems, err)
 			}
-			check := exec.Command("promtool", "check", "metrics")
+			check := exec.Command(testtools.Program(t, "promtool"), "check", "metrics")
 			check.Stdin = bytes.NewReader(got)
 			if out, err := check.CombinedOutput(); err != nil {
 				t.Errorf("promtool check metrics: %v\n%s", err, out)

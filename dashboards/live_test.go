@@ -19,6 +19,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 // mayBeEmpty are panels in which no data is good news, or cannot be had from the
@@ -139,9 +140,7 @@ type prometheusURL string
 
 func startPrometheus(t *testing.T, exporter string) prometheusURL {
 	t.Helper()
-	if _, err := exec.LookPath("prometheus"); err != nil {
-		t.Fatal("prometheus is not on PATH: apt-get install prometheus, brew install prometheus")
-	}
+	prometheus := testtools.Program(t, "prometheus")
 	port, err := testredis.FreePort()
 	if err != nil {
 		t.Fatal(err)
@@ -153,7 +152,7 @@ func startPrometheus(t *testing.T, exporter string) prometheusURL {
 		t.Fatal(err)
 	}
 	addr := fmt.Sprintf("127.0.0.1:%d", port)
-	cmd := process(t, "prometheus", "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=error")
+	cmd := process(t, prometheus, "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=error")
 	cmd.Stderr = os.Stderr
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)

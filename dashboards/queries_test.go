@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 // asked is a query of a dashboard, and where it is.
@@ -146,10 +148,7 @@ func resolved(expr, window string) string {
 
 // TestPromQL lets Prometheus's own parser read every query.
 func TestPromQL(t *testing.T) {
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Fatal("promtool is not on PATH; it comes with Prometheus: apt-get install prometheus, brew install prometheus")
-	}
+	promtool := testtools.Program(t, "promtool")
 	var rules []object
 	for i, q := range queries(t) {
 		rules = append(rules, object{"record": fmt.Sprintf("query:%d", i), "expr": resolved(q.expr, "6h")})

@@ -52,6 +52,7 @@ var allowed = map[string][]string{
 	},
 	"internal/demo":      {"internal/cli", "internal/policy", "internal/testredis", "internal/web"},
 	"internal/testredis": {},
+	"internal/testtools": {},
 }
 
 // confined lists foreign packages, with all below them, that only some of the

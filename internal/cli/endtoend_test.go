@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/internal/testtools"
 	"redis_keyhealth_exporter/internal/web"
 )
 
@@ -124,10 +125,7 @@ func testMetrics(t *testing.T, e *exporter, addr string, bigBytes int64) {
 		}
 	}
 
-	promtool, err := exec.LookPath("promtool")
-	if err != nil {
-		t.Fatal("promtool is not on PATH; it comes with Prometheus: apt-get install prometheus, brew install prometheus")
-	}
+	promtool := testtools.Program(t, "promtool")
 	check := exec.CommandContext(t.Context(), promtool, "check", "metrics")
 	check.Stdin = strings.NewReader(metrics)
 	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {

@@ -11,7 +11,7 @@ import (
 
 const newBigKey = "RedisKeyHealthNewBigKey"
 
-// member adds n members to a sorted set.
+// members adds n members to a sorted set.
 func members(t *testing.T, client *redis.Client, key string, n int) {
 	t.Helper()
 	all := make([]redis.Z, n)

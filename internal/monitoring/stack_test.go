@@ -14,13 +14,13 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 // stack is a Redis, an exporter, a Prometheus with the shipped rules and an
@@ -99,7 +99,7 @@ func newStack(t *testing.T, redisArgs ...string) *stack {
 
 	dir := t.TempDir()
 	alertmanager := address(t)
-	launch(t, find(t, "prometheus-alertmanager", "alertmanager"),
+	launch(t, testtools.Program(t, "prometheus-alertmanager", "alertmanager"),
 		"--config.file="+s.alertmanagerConfig(dir), "--storage.path="+filepath.Join(dir, "alertmanager"),
 		"--web.listen-address="+alertmanager, "--cluster.listen-address=")
 
@@ -117,7 +117,7 @@ scrape_configs:
     static_configs: [{targets: [%q]}]
 `, rules+"/rules.yml", rules+"/alerts.yml", alertmanager, listen))
 	web := address(t)
-	launch(t, find(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "prometheus"), "--web.listen-address="+web)
+	launch(t, testtools.Program(t, "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "prometheus"), "--web.listen-address="+web)
 	s.prometheus = "http://" + web
 	s.eventually(time.Minute, "Prometheus scrapes the exporter", func() bool { return len(s.query(`redis_keyhealth_up == 1`)) == 1 })
 	return s
@@ -249,18 +249,6 @@ func (r *receiver) names() map[string]bool {
 		}
 	}
 	return names
-}
-
-// find looks for a program by the names that distributions give it.
-func find(t *testing.T, names ...string) string {
-	t.Helper()
-	for _, name := range names {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatalf("none of %s is on PATH: scripts/install-tools.sh %s", strings.Join(names, ", "), names[0])
-	return ""
 }
 
 func address(t *testing.T) string {

@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 const bundle = "etc/ssl/certs/ca-certificates.crt"
@@ -49,8 +50,8 @@ func TestRootfs(t *testing.T) {
 // TestImage makes the image and runs what is in it.
 func TestImage(t *testing.T) {
 	t.Parallel()
-	needs(t, "buildah", onPath("buildah"))
-	needs(t, "root, as buildah mount does", os.Geteuid() == 0)
+	testtools.Program(t, "buildah")
+	testtools.Needs(t, "root, as buildah mount does", os.Geteuid() == 0)
 
 	// A storage of its own, and of the driver that works everywhere.
 	dir := t.TempDir()
@@ -137,7 +138,7 @@ exec setpriv --no-new-privs chroot --userspec="$user" --groups= "$root" "$@"`
 // wants TLS and a password, until it is ready.
 func runContainer(t *testing.T, files string, config imageConfig) {
 	t.Helper()
-	needs(t, "the right to mount, as root has it outside of containers",
+	testtools.Needs(t, "the right to mount, as root has it outside of containers",
 		runtime.GOOS == "linux" && exec.CommandContext(t.Context(), "unshare", "--mount", "true").Run() == nil)
 
 	dir := t.TempDir()

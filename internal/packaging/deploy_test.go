@@ -16,6 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"redis_keyhealth_exporter/internal/cli"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 const (
@@ -118,7 +119,7 @@ func TestJobName(t *testing.T) {
 
 func TestPrometheusConfig(t *testing.T) {
 	t.Parallel()
-	needs(t, "promtool", onPath("promtool"))
+	testtools.Program(t, "promtool")
 	output(t, exec.CommandContext(t.Context(), "promtool", "check", "config", deploy+"/prometheus.yml"))
 }
 

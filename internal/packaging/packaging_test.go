@@ -44,19 +44,6 @@ func output(t *testing.T, cmd *exec.Cmd) string {
 	return string(stdout)
 }
 
-// needs skips a test for want of something that not every machine has. CI must
-// have it all: there a test that is skipped is one that nobody ever runs.
-func needs(t *testing.T, what string, have bool) {
-	t.Helper()
-	switch {
-	case have:
-	case os.Getenv("CI") != "":
-		t.Fatal("CI needs " + what)
-	default:
-		t.Skip("needs " + what)
-	}
-}
-
 func onPath(name string) bool {
 	_, err := exec.LookPath(name)
 	return err == nil

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 const unitName = program + ".service"
@@ -31,7 +33,7 @@ func systemdFlags(t *testing.T) (flags, environment []string) {
 // another one stands in.
 func TestUnit(t *testing.T) {
 	t.Parallel()
-	needs(t, "systemd-analyze", onPath("systemd-analyze"))
+	testtools.Program(t, "systemd-analyze")
 	unit := strings.ReplaceAll(read(t, deploy+"/systemd/"+unitName), "=/usr/local/bin/"+program, "=/bin/true")
 	path := file(t, t.TempDir(), unitName, unit)
 
