@@ -2,12 +2,15 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io/fs"
 	"net/http"
 	"path"
 	"regexp"
+	"strings"
 
 	"github.com/yuin/goldmark"
 	"github.com/yuin/goldmark/extension"
@@ -25,8 +28,9 @@ func docOf(rule string) string { return "docs/rules/" + rule + ".md" }
 // anchor is a link to another file of the project.
 var anchor = regexp.MustCompile(`<a href="([^":#]+)[^":]*">(.*?)</a>`)
 
-// renderDocs makes a page of each document, under its path below docs. Raw HTML
-// in them, such as comments, is left out, and so are links to what is not served.
+// renderDocs makes a page of each document, under its path below docs, and one
+// that lists them, under "". Raw HTML in them, such as comments, is left out, and
+// so are links to what is not served.
 func renderDocs() (map[string][]byte, error) {
 	page, err := template.New("docs").Parse(docsTemplate)
 	if err != nil {
@@ -34,14 +38,8 @@ func renderDocs() (map[string][]byte, error) {
 	}
 	markdown := goldmark.New(goldmark.WithExtensions(extension.GFM), goldmark.WithParserOptions(parser.WithAutoHeadingID()))
 	pages := map[string][]byte{}
-	err = fs.WalkDir(docs.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
-		}
-		source, err := docs.Pages.ReadFile(name)
-		if err != nil {
-			return err
-		}
+	lists := map[string][]byte{} // by folder
+	render := func(name string, source []byte) error {
 		var body, whole bytes.Buffer
 		if err := markdown.Convert(source, &body); err != nil {
 			return err
@@ -53,14 +51,30 @@ func renderDocs() (map[string][]byte, error) {
 			}
 			return link
 		})
-		err = page.Execute(&whole, struct {
+		err := page.Execute(&whole, struct {
 			Title string
 			Body  template.HTML
-		}{name, template.HTML(inside)}) // of our own text, by goldmark, which escapes
+		}{cmp.Or(name, "documents"), template.HTML(inside)}) // of our own text, by goldmark, which escapes
 		pages[name] = whole.Bytes()
 		return err
+	}
+	err = fs.WalkDir(docs.Pages, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		source, err := docs.Pages.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		heading, _, _ := strings.Cut(string(source), "\n")
+		folder := path.Dir(name)
+		lists[folder] = fmt.Appendf(lists[folder], "- [%s](%s)\n", strings.TrimPrefix(heading, "# "), name)
+		return render(name, source)
 	})
-	return pages, err
+	if err != nil {
+		return nil, err
+	}
+	return pages, render("", fmt.Appendf(nil, "# Documents\n\n%s\n## Rules\n\n%s", lists["."], lists["rules"]))
 }
 
 // serveDocs answers with the document that the request's path names.

@@ -29,6 +29,14 @@ func TestDocs(t *testing.T) {
 		}
 	}
 	h := handler(t)
+	if answer := get(h, "/docs"); answer.Header().Get("Location") != "/docs/" || answer.Code/100 != 3 {
+		t.Errorf("/docs: %d to %q", answer.Code, answer.Header().Get("Location"))
+	}
+	for name := range pages {
+		if link := `<a href="` + name + `">`; name != "" && !strings.Contains(string(pages[""]), link) {
+			t.Errorf("%s is not in the list", name)
+		}
+	}
 	for name, page := range pages {
 		if answer := get(h, "/docs/"+name); answer.Code != http.StatusOK || answer.Body.String() != string(page) {
 			t.Errorf("%s: %d", name, answer.Code)
@@ -52,7 +60,7 @@ func TestDocs(t *testing.T) {
 			}
 		}
 	}
-	for _, missing := range []string{"/docs/", "/docs/none.md", "/docs/rules", "/docs/docs.go", "/docs/..%2fgo.mod"} {
+	for _, missing := range []string{"/docs/none.md", "/docs/rules", "/docs/docs.go", "/docs/..%2fgo.mod"} {
 		if answer := get(h, missing); answer.Code != http.StatusNotFound {
 			t.Errorf("%s: %d", missing, answer.Code)
 		}

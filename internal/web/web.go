@@ -50,8 +50,8 @@ type Options struct {
 	Logger        log.Logger
 }
 
-// reserved are the paths that the metrics cannot be served at.
-var reserved = []string{"/report", "/report.json", "/-/healthy", "/-/ready", "/-/reload"}
+// reserved are the paths that the metrics cannot be served at; nor below /docs.
+var reserved = []string{"/report", "/report.json", "/docs", "/-/healthy", "/-/ready", "/-/reload"}
 
 // telemetryPath is what a browser, a scrape and the landing page, which escapes
 // nothing, agree on.
@@ -62,7 +62,7 @@ func ValidateTelemetryPath(p string) error {
 	switch {
 	case !telemetryPath.MatchString(p) || path.Clean(p) != p:
 		return fmt.Errorf("%q is no path such as /metrics", p)
-	case slices.Contains(reserved, p):
+	case slices.Contains(reserved, p), strings.HasPrefix(p, "/docs/"):
 		return fmt.Errorf("%q is taken", p)
 	}
 	return nil
@@ -78,7 +78,7 @@ func New(o Options) (http.Handler, error) {
 		Links: []toolkit.LandingLinks{
 			{Address: "/report", Text: "Report", Description: "what was found, for people"},
 			{Address: "/report.json", Text: "Report as JSON", Description: "the same for programs"},
-			{Address: "/docs/rules.md", Text: "Rules", Description: "what a healthy key looks like, with a page about each rule"},
+			{Address: "/docs/", Text: "Documents", Description: "of this version: the rules, the metrics, what to do when an alert fires"},
 			{Address: o.TelemetryPath, Text: "Metrics", Description: "for Prometheus"},
 			{Address: "/-/healthy", Text: "Healthy", Description: "200 while the program runs"},
 			{Address: "/-/ready", Text: "Ready", Description: "200 once every node was scanned"},

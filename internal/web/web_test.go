@@ -176,6 +176,9 @@ func TestTelemetryPath(t *testing.T) {
 		{"http://host/metrics", false},
 		{"/report", false},
 		{"/report.json", false},
+		{"/docs", false},
+		{"/docs/metrics", false},
+		{"/docsmetrics", true},
 		{"/-/healthy", false},
 		{"/-/ready", false},
 	} {
