@@ -38,7 +38,8 @@ const docsHead = `# Metrics
 | rule, level | an id of [rules.md](rules.md); mandatory, recommended or advisory |
 | severity | warning, critical; a key that breaks both tiers is critical |
 | namespace | a policy namespace, or ` + "`default`" + ` |
-| command | as INFO commandstats spells it: ` + "`memory|usage`, `client|no-touch`" + ` |
+| command | as INFO commandstats spells it: ` + "`memory\\|usage`, `client\\|no-touch`" + ` |
+| encoding | as OBJECT ENCODING spells it, such as listpack; ` + "`other`" + ` is one that is not known here |
 | key | an encoded key name, see below |
 
 **Key names.** A printable name is its own label. ` + "`\\`" + ` is written ` + "`\\\\`" + `, the empty name ` + "`\\e`" + `, and every byte that is not UTF-8 or

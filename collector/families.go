@@ -51,7 +51,7 @@ func families() []family {
 		{groupInfo, "server_dataset_bytes", "used_memory_dataset.", gauge, perNode, nil, totals, sendMemory(func(s *snapshot.ServerInfo) int64 { return s.DatasetBytes })},
 
 		{groupBigKeys, "new_big_keys_total", "Keys that entered this tier from below; critical alone where a key entered both.", counter, perNode, []string{"key_type", "severity"}, totals, sendNewBigKeys},
-		{groupBigKeys, "resolved_big_keys_total", "Keys that left the tier they were in: shrank, deleted or expired.", counter, perNode, []string{"key_type", "severity"}, totals, sendResolvedBigKeys},
+		{groupBigKeys, "resolved_big_keys_total", "Keys that left the tier they were in: shrank, deleted or expired. A key that comes and goes counts each time here, but in new_big_keys_total only once within 48 hours.", counter, perNode, []string{"key_type", "severity"}, totals, sendResolvedBigKeys},
 		{groupBigKeys, "big_key_first_seen_timestamp_seconds", "When a big key that is not baseline entered its tier, Unix seconds: the newest 50, critical first.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedSince)},
 		{groupBigKeys, "big_key_memory_bytes", "MEMORY USAGE of those keys.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedBytes)},
 		{groupBigKeys, "big_key_elements", "Elements of those of them that are collections.", gauge, perNode, []string{"db", "namespace", "key_type", "severity", "key"}, detail, eachListed(sendListedElements)},
