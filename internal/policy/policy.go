@@ -361,7 +361,10 @@ func (p *Policy) MatchedBy(k *keyspace.Key) (Pattern, bool) {
 	}
 	for _, pattern := range p.spec.Namespaces[n-1].Match {
 		e, err := newEntry(pattern.Text, nil, n)
-		if only := newMatcher([]entry{e}); err == nil && only.find(k.Name, k.DB) == n {
+		if err != nil {
+			continue // which New would have refused
+		}
+		if only := newMatcher([]entry{e}); only.find(k.Name, k.DB) == n {
 			return pattern, true
 		}
 	}
