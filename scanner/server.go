@@ -87,12 +87,16 @@ func (c *cycle) serverFacts(last *Info) *policy.ServerFacts {
 
 // since tells what was called between two probes; nil = one of them lacks the
 // statistics. After a restart, or CONFIG RESETSTAT, it is what was called since
-// then: a reset shows in the server counting fewer INFOs than it answered us.
+// then: a reset shows in the server counting fewer INFOs than it answered us, or
+// fewer calls of a command than before.
 func (c *counted) since(before *counted) (called map[string]int64, reset bool) {
 	if c.infos == 0 || before.infos == 0 {
 		return nil, false
 	}
 	reset = c.runID != before.runID || c.infos-before.infos < c.own-before.own
+	for cmd, use := range c.calls {
+		reset = reset || use.Calls < before.calls[cmd].Calls
+	}
 	called = make(map[string]int64, len(c.calls))
 	for cmd, use := range c.calls {
 		called[cmd] = use.Calls

@@ -26,6 +26,7 @@ func TestCalledSince(t *testing.T) {
 		{"restarted", at("a", 10, 4, 7), at("b", 14, 8, 7), 7, true},
 		{"statistics reset, called since", at("a", 10, 4, 7), at("a", 3, 8, 1), 1, true},
 		{"statistics reset, INFO called as often since", at("a", 4, 4, 1), at("a", 4, 8, 1), 1, true},
+		{"statistics reset, others asked for INFO since", at("a", 10, 4, 7), at("a", 99, 8, 6), 6, true},
 		{"no statistics before", at("a", 0, 4, 0), at("a", 14, 8, 7), -1, false},
 		{"no statistics now", at("a", 10, 4, 7), at("a", 0, 8, 0), -1, false},
 	} {
@@ -91,8 +92,14 @@ func TestServerRules(t *testing.T) {
 		t.Errorf("CONFIG GET was sent %d times", n)
 	}
 
+	asked := s.State().Status.Commands[keyspace.CmdCommandInfo]
+	fake.info.Role = "" // INFO is denied
+	cycle(nil)
 	fake.info.Role = "replica"
 	cycle(nil)
+	if n := s.State().Status.Commands[keyspace.CmdCommandInfo]; n != asked {
+		t.Errorf("COMMAND INFO was sent %d times to no primary", n-asked)
+	}
 	if calls := s.State().Snapshot.Server.Calls; calls != nil {
 		t.Errorf("calls of a replica: %v", calls)
 	}
@@ -100,4 +107,47 @@ func TestServerRules(t *testing.T) {
 	delete(want, "cmd_forbidden_used")
 	delete(want, "cmd_multi_key_used")
 	cycle(want)
+}
+
+// TestResetShowsInOurINFOs: a server that counts fewer INFOs than it answered us
+// has begun to count anew, even where a command was called as often since.
+func TestResetShowsInOurINFOs(t *testing.T) {
+	fake := newFake(small(10)...)
+	fake.info.Calls = map[string]snapshot.Usage{"keys": {Calls: 5}}
+	fake.onInfo = func(_ int, info *Info) error {
+		info.Usage[keyspace.CmdInfo].Calls = 100
+		return nil
+	}
+	opts, _ := testOptions(t)
+	s := New(fake, opts)
+	defer s.closeSession()
+	row, err := policy.Find(opts.Policy.Rules(), "cmd_forbidden_used")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []policy.Finding{policy.NotJudged, policy.Violated} {
+		if err := s.RunCycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.State().Snapshot.Server.Findings[row]; got != want {
+			t.Errorf("cycle %d: %v, want %v", i, got, want)
+		}
+	}
+}
+
+// TestUsageIsOfOneSession: what another connection sent is no part of a
+// comparison.
+func TestUsageIsOfOneSession(t *testing.T) {
+	opts, _ := testOptions(t)
+	s := New(newFake(small(10)...), opts)
+	defer s.closeSession()
+	if err := s.RunCycle(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.usage == nil {
+		t.Fatal("a cycle leaves nothing to compare with")
+	}
+	if err := s.open(t.Context()); err != nil || s.usage != nil || s.runID != "" {
+		t.Errorf("%v, %+v, %q", err, s.usage, s.runID)
+	}
 }
