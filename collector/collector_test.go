@@ -453,3 +453,20 @@ func TestNamespaces(t *testing.T) {
 		}
 	}
 }
+
+// TestReplicaHasNoCommandSeries: nobody asked the primary what it was called for,
+// and a 0 would say that it was called for nothing.
+func TestReplicaHasNoCommandSeries(t *testing.T) {
+	n := node(t, "x")
+	const family = "redis_keyhealth_forbidden_command_calls_total{"
+	if text := string(exposition(t, gatherer(t, states{n}, 20_000))); !strings.Contains(text, family) {
+		t.Error("a primary has none")
+	}
+	n.Snapshot.Server.Calls = nil
+	text := string(exposition(t, gatherer(t, states{n}, 20_000)))
+	for _, of := range []string{family, "_on_command_", "_multi_key_command_"} {
+		if strings.Contains(text, of) {
+			t.Errorf("there are series of %s", of)
+		}
+	}
+}

@@ -148,6 +148,38 @@ func TestCloserCost(t *testing.T) {
 	})
 }
 
+// TestFixedSampleIsMeasured: a key of the fixed sample is measured in every
+// cycle, whatever its class, as it must be known whether it is a candidate.
+func TestFixedSampleIsMeasured(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		opts.Sample, opts.Detail = 16, 16
+		keys := small(6400)
+		fixed, measured := 0.0, 0.0
+		for _, k := range keys {
+			draw := newSample(opts, bigkeys.New(), nil, 0, 6400)
+			switch d := draw.draw(&k); {
+			case d&snapshot.Fixed != 0:
+				fixed++
+			case d&snapshot.Measured != 0:
+				measured++
+			}
+		}
+		s := New(newFake(keys...), opts)
+		defer s.closeSession()
+		if err := s.RunCycle(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		sent := s.State().Status.Commands
+		if got, want := float64(sent[keyspace.CmdMemoryUsage]), fixed+measured; got != want || fixed == 0 {
+			t.Errorf("%v MEMORY USAGE, want %v", got, want)
+		}
+		if got := float64(sent[keyspace.CmdObjectEncoding]); got != fixed {
+			t.Errorf("%v OBJECT ENCODING, want %v", got, fixed)
+		}
+	})
+}
+
 // TestListedHotKeys: with k > 1 a listed key stays in view in every cycle.
 func TestListedHotKeys(t *testing.T) {
 	hot := stringKey(0, "hot:1", 20_000)

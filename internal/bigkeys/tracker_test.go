@@ -264,3 +264,75 @@ func TestNamesAreBounded(t *testing.T) {
 		t.Errorf("%d names are kept over cycles", details)
 	}
 }
+
+// TestRefusedIsQuiet: while keys of a tier had to be refused, a newcomer of it may
+// be an old one; in the cycle behind it is news again.
+func TestRefusedIsQuiet(t *testing.T) {
+	refused := [policy.NumSeverities]bool{warning: true}
+	for _, tc := range []struct {
+		about string
+		find  func(*Tracker)
+		want  [4]uint64
+	}{
+		{"by the last cycle", func(tr *Tracker) {
+			tr.refused = refused
+			commit(tr, start, map[string]policy.Severity{"w": warning, "c": critical})
+		}, [4]uint64{0, 1}},
+		{"by this cycle", func(tr *Tracker) {
+			finds := tr.Begin(start, 0, 1)
+			finds.refused = refused
+			finds.Add(bigKey("w"), "ns", warning, start)
+			finds.Add(bigKey("c"), "ns", critical, start)
+			tr.Commit(finds, start)
+			if !tr.View().Overflow {
+				t.Error("no overflow")
+			}
+		}, [4]uint64{0, 1}},
+		{"by the last cycle, found by a look", func(tr *Tracker) {
+			tr.refused = refused
+			finds := tr.Look(start)
+			finds.Add(bigKey("w"), "ns", warning, start)
+			finds.Add(bigKey("c"), "ns", critical, start)
+			tr.Update(finds)
+			if !tr.View().Overflow {
+				t.Error("a look ended the overflow")
+			}
+		}, [4]uint64{0, 1}},
+		{"before a restart", func(tr *Tracker) {
+			tr.refused = refused
+			*tr = *Restore(tr.State())
+			if !tr.View().Overflow {
+				t.Error("the overflow was forgotten")
+			}
+			commit(tr, start, map[string]policy.Severity{"w": warning, "c": critical})
+		}, [4]uint64{0, 1}},
+		{"by the cycle before the last", func(tr *Tracker) {
+			tr.refused = refused
+			if commit(tr, start, nil).Overflow {
+				t.Error("the overflow does not end")
+			}
+			commit(tr, start, map[string]policy.Severity{"w": warning})
+		}, [4]uint64{1}},
+	} {
+		tracker := New()
+		commit(tracker, start, nil)
+		tc.find(tracker)
+		if got := events(tracker.View()); got != tc.want {
+			t.Errorf("%s: events %v, want %v", tc.about, got, tc.want)
+		}
+	}
+}
+
+// TestStringsHaveNoElements: the length of a string is its bytes.
+func TestStringsHaveNoElements(t *testing.T) {
+	tracker := New()
+	commit(tracker, start, nil)
+	k := bigKey("s")
+	k.Type = keyspace.String
+	finds := tracker.Begin(start, 0, 1)
+	finds.Add(k, "ns", critical, start)
+	tracker.Commit(finds, start)
+	if listed := tracker.View().Listed; len(listed) != 1 || listed[0].Elements != -1 || listed[0].Bytes != 5000 {
+		t.Errorf("%+v", listed)
+	}
+}

@@ -383,3 +383,58 @@ func BenchmarkCheck(b *testing.B) {
 		p.Check(&k)
 	}
 }
+
+// TestRulesFitTheBits: a Verdict has a bit for each rule.
+func TestRulesFitTheBits(t *testing.T) {
+	if n := len(Rules()); n > 64 {
+		t.Errorf("%d rules", n)
+	}
+}
+
+// TestNamingByLevel: whether a key counts as badly named depends on the level
+// that holds for it, not on the rulebook's.
+func TestNamingByLevel(t *testing.T) {
+	advisory, mandatory := Advisory, Mandatory
+	p, err := New(Spec{Namespaces: []NamespaceSpec{{Name: "shop", Match: []Pattern{{Text: "s*"}}, Rules: []RuleSpec{
+		{ID: "name_format", Level: &advisory}, {ID: "name_discouraged_separator", Level: &mandatory},
+	}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]bool{"single": false, "other": true, "shop:big-basket": true, "other:big-basket": false} {
+		k := named(name)
+		if v := p.Check(&k); v.Rules == 0 || v.Naming != want {
+			t.Errorf("%s: naming %v, rules %b", name, v.Naming, v.Rules)
+		}
+	}
+}
+
+// TestLooksInto: a key is looked into from the rule's limit on, and only when its
+// size and type are known.
+func TestLooksInto(t *testing.T) {
+	p := mustNew(t, enabled("json_string"))
+	floor := p.namespaces[DefaultIndex].sampledFloors[keyspace.String]
+	if floor <= 1 || floor == Never {
+		t.Fatalf("floor %d", floor)
+	}
+	for _, tc := range []struct {
+		known keyspace.Facts
+		bytes int64
+		want  bool
+	}{
+		{keyspace.FactBytes | keyspace.FactType, floor, true},
+		{keyspace.FactBytes | keyspace.FactType, floor - 1, false},
+		{keyspace.FactType, floor, false},
+		{keyspace.FactBytes, floor, false},
+	} {
+		k := sized(keyspace.String, tc.bytes, tc.bytes, keyspace.NoTTL)
+		k.Known = tc.known
+		if got := p.LooksInto(&k); got != tc.want {
+			t.Errorf("%+v: %v", tc, got)
+		}
+	}
+	k := sized(keyspace.String, floor, floor, keyspace.NoTTL)
+	if mustNew(t).LooksInto(&k) {
+		t.Error("without the rule")
+	}
+}

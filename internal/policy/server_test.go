@@ -60,6 +60,7 @@ func TestServerRules(t *testing.T) {
 
 		{"lazyfree_off", "all on", func(*ServerFacts) {}, Kept},
 		{"lazyfree_off", "one off", func(f *ServerFacts) { f.Config.LazyFree["lazyfree-lazy-user-del"] = false }, Violated},
+		{"lazyfree_off", "an older server lacks one", func(f *ServerFacts) { delete(f.Config.LazyFree, "lazyfree-lazy-user-del") }, Kept},
 		{"lazyfree_off", "the server has none", func(f *ServerFacts) { f.Config.LazyFree = nil }, NotJudged},
 		{"lazyfree_off", "not asked", func(f *ServerFacts) { f.Config = nil }, NotJudged},
 

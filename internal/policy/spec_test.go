@@ -62,6 +62,8 @@ func TestBadSpec(t *testing.T) {
 		"approved, not exempt":  {inside(RuleSpec{ID: "ttl_missing", ApprovedBy: "x"}), "f:1: ttl_missing: approved_by goes with exempt: true"},
 		"approved by a bidi":    {inside(RuleSpec{ID: "ttl_missing", Exempt: true, ApprovedBy: "a\u202eb"}), "f:1: ttl_missing: approved_by must be at most 200 bytes of printable UTF-8"},
 		"off in a namespace":    {inside(RuleSpec{ID: "ttl_missing", Enabled: pointer(false)}), "f:1: ttl_missing: a namespace may switch a rule on"},
+		"many keys together":    {inside(RuleSpec{ID: "ttl_clustered"}), "f:1: ttl_clustered: is no matter of single keys"},
+		"servers":               {inside(RuleSpec{ID: "multi_db"}), "f:1: multi_db: is no matter of single keys"},
 		"unknown option":        {option("ttl_too_long", "maximum", Value{Number: 1}), `f:1: ttl_too_long: there is no option "maximum"; its options are max`},
 		"no options":            {option("ttl_missing", "max", Value{Number: 1}), `f:1: ttl_missing: there is no option "max"; it has none`},
 		"too small":             {option("ttl_too_long", "max", Value{Number: 1}), "f:1: ttl_too_long: max: 1ns is not a duration of at least 1s"},

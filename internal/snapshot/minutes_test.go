@@ -114,3 +114,27 @@ func TestJudgedTogether(t *testing.T) {
 		t.Errorf("off: %+v, peak %+v", n.Violations[together], s.DBs[0].Expiring)
 	}
 }
+
+// TestPeakOfEqualMinutes: of two the first counts, and the last one is the minute
+// that 24 hours touch at their end.
+func TestPeakOfEqualMinutes(t *testing.T) {
+	for _, tc := range []struct {
+		about string
+		at    []time.Duration
+		keys  float64
+		want  time.Duration
+	}{
+		{"two equal ones", []time.Duration{2 * time.Hour, time.Hour}, 5, time.Hour},
+		{"the last one", []time.Duration{24 * time.Hour}, 5, 24 * time.Hour},
+		{"behind it", []time.Duration{24*time.Hour + time.Minute}, 0, 0},
+	} {
+		b := NewBuilder(testPolicy(t), bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now)
+		for _, at := range tc.at {
+			expiring(b, 0, 5, at, everyKey)
+		}
+		peak := b.Finish(Outcome{Completed: now, Available: everything()}).DBs[0].Expiring
+		if peak.Keys != tc.keys || peak.Keys > 0 && !peak.At.Equal(now.Add(tc.want)) {
+			t.Errorf("%s: %+v", tc.about, *peak)
+		}
+	}
+}

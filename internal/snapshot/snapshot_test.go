@@ -375,6 +375,23 @@ func TestRulesAreTheCycles(t *testing.T) {
 	}
 }
 
+// TestElementsNeedEveryLength: without HLEN the elements of hashes are not known,
+// those that some other way told included.
+func TestElementsNeedEveryLength(t *testing.T) {
+	available := everything()
+	available[keyspace.Hash] &^= keyspace.FactLength
+	b := NewBuilder(testPolicy(t), bigkeys.New().Begin(time.Time{}, 0, 1), 5, nil, now)
+	for _, typ := range []keyspace.Type{keyspace.Hash, keyspace.List} {
+		k := sizedKey("k:"+typ.String(), 100)
+		k.Type = typ
+		b.Add(k, everyKey, now)
+	}
+	types := b.Finish(Outcome{Completed: now, Available: available}).DBs[0].Types
+	if types[keyspace.Hash].Elements != nil || types[keyspace.List].Elements == nil || types[keyspace.Hash].Memory == nil {
+		t.Errorf("hashes %+v, lists %+v", types[keyspace.Hash].Elements, types[keyspace.List].Elements)
+	}
+}
+
 // TestCountedAbove: what is too small to be counted is in the first bucket.
 func TestCountedAbove(t *testing.T) {
 	if elementsBounds[0] != policy.CountedAbove {

@@ -63,12 +63,17 @@ func (s *session) Config(ctx context.Context) (*policy.ServerConfig, error) {
 		cfg.ReplicaLimit = replicaLimit(value)
 	}
 	for name, reply := range replies {
-		switch value, _ := setting(reply); value {
-		case "yes", "no":
-			cfg.LazyFree[name] = value == "yes"
+		if on, told := toggle(reply); told {
+			cfg.LazyFree[name] = on
 		}
 	}
 	return cfg, nil
+}
+
+// toggle is a setting that is yes or no; false = as setting, or it is neither.
+func toggle(reply interface{ Slice() ([]any, error) }) (on, told bool) {
+	value, _ := setting(reply)
+	return value == "yes", value == "yes" || value == "no"
 }
 
 // setting is the value in a reply of CONFIG GET; false = there is no such

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+
 	"redis_keyhealth_exporter/internal/config"
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
@@ -168,4 +170,45 @@ func TestSlowKeys(t *testing.T) {
 		t.Fatal(err)
 	}
 	look(s2, "a:3")
+}
+
+// TestToggle: what an older server lacks is not off.
+func TestToggle(t *testing.T) {
+	for _, tc := range []struct {
+		reply    any
+		on, told bool
+	}{
+		{[]any{"lazyfree-lazy-user-del", "yes"}, true, true},
+		{[]any{"lazyfree-lazy-user-del", "no"}, false, true},
+		{[]any{"lazyfree-lazy-user-del", "maybe"}, false, false},
+		{[]any{}, false, false},
+		{nil, false, false},
+	} {
+		if on, told := toggle(redis.NewCmdResult(tc.reply, nil)); on != tc.on || told != tc.told {
+			t.Errorf("%v: %v, %v", tc.reply, on, told)
+		}
+	}
+}
+
+// TestSlowNews: after a restart ids begin anew, and those that reach the old ones
+// are told apart by their time.
+func TestSlowNews(t *testing.T) {
+	entry := func(id, unix int64) slowEntry { return slowEntry{id: id, unix: unix} }
+	for _, tc := range []struct {
+		about   string
+		entries []slowEntry
+		want    int
+	}{
+		{"nothing", nil, 0},
+		{"the same", []slowEntry{entry(5, 100), entry(4, 90)}, 0},
+		{"one more, within the same second", []slowEntry{entry(6, 100), entry(5, 100)}, 1},
+		{"restarted", []slowEntry{entry(1, 120), entry(0, 110)}, 2},
+		{"restarted, as many", []slowEntry{entry(5, 130), entry(4, 120)}, 2},
+		{"restarted, and more", []slowEntry{entry(6, 130), entry(5, 120), entry(4, 110)}, 3},
+	} {
+		seen := &slowSeen{id: 5, unix: 100}
+		if got := len(seen.news(tc.entries)); got != tc.want {
+			t.Errorf("%s: %d entries, want %d", tc.about, got, tc.want)
+		}
+	}
 }
