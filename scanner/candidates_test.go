@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"redis_keyhealth_exporter/internal/bigkeys"
+	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
@@ -270,4 +271,45 @@ func TestTouches(t *testing.T) {
 	if own.begin(5, 1); own.full {
 		t.Error("full for ever")
 	}
+}
+
+// TestOwnTouches: a key that nobody but us uses stays idle from cycle to cycle,
+// and where not all of those can be remembered, none of it is told.
+func TestOwnTouches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			remembered int // other keys
+			known      bool
+		}{{0, true}, {maxTouches - 1, true}, {maxTouches, false}} {
+			opts, _ := testOptions(t)
+			rule, err := policy.Find(opts.Policy.Rules(), "idle_permanent")
+			if err != nil {
+				t.Fatal(err)
+			}
+			unused := stringKey(0, "archive:1", 20_000)
+			unused.TTL, unused.Idle = keyspace.NoTTL, 40*24*time.Hour
+			node := newFake(unused)
+			node.info.EvictionPolicy = "noeviction"
+			node.capabilities[keyspace.CmdNoTouch] = snapshot.Denied
+			node.onLens = func([]fault.KeyProblem) {
+				time.AfterFunc(0, func() { node.change(func() { node.dbs[0][0][0].Idle = 0 }) })
+			}
+			s := New(node, opts)
+			s.touches.last = map[bigkeys.ID]touch{}
+			for i := range tc.remembered {
+				s.touches.last[bigkeys.ID{Hash: uint64(i)}] = touch{at: time.Now(), cycle: 1}
+			}
+			for cycle := range 2 {
+				if err := s.RunCycle(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				synctest.Wait()
+				st := s.State()
+				if v := st.Snapshot.DBs[0].Namespaces[0].Violations[rule]; st.Status.Evaluated[rule] != tc.known || tc.known && v.Value != 1 {
+					t.Errorf("%d remembered, cycle %d: evaluated %v, %+v", tc.remembered, cycle, st.Status.Evaluated[rule], v)
+				}
+			}
+			s.closeSession()
+		}
+	})
 }

@@ -30,6 +30,7 @@ type fakeNode struct {
 	rtt                         time.Duration
 	known                       map[string]bool      // see Session.KnownCommands
 	config                      *policy.ServerConfig // nil = denied
+	capabilities                [keyspace.NumCommands]snapshot.Capability
 
 	onOpen func(ctx context.Context, n int) error // n counts from 1
 	onPage func(ctx context.Context, n int, p *Page) error
@@ -266,7 +267,7 @@ func (s *fakeSession) SlowKeys(context.Context) ([]string, error) {
 func (s *fakeSession) Sent() [keyspace.NumCommands]uint64 { return s.sent }
 
 func (s *fakeSession) Capabilities() [keyspace.NumCommands]snapshot.Capability {
-	return [keyspace.NumCommands]snapshot.Capability{}
+	return s.capabilities
 }
 
 func (s *fakeSession) Close() {
