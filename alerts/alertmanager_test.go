@@ -2,7 +2,6 @@ package alerts
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,20 +74,38 @@ func TestInhibition(t *testing.T) {
 	}
 }
 
-// TestRunbookURL: the sed that the head of alerts.yml gives reaches every alert.
-func TestRunbookURL(t *testing.T) {
-	text := read(t, "alerts.yml")
-	command := regexp.MustCompile(`sed -i '(s\|.*\|)' alerts.yml`).FindStringSubmatch(text)
+// TestLinks: the sed of docs/deploy.md reaches every link of every alert, in both
+// files that have them, and the dashboards are there.
+func TestLinks(t *testing.T) {
+	command := regexp.MustCompile(`sed -i (-e '[^']+') (-e '[^']+') \\\n +alerts/alerts.yml deploy/kubernetes/prometheusrule.yaml`).FindStringSubmatch(read(t, "../docs/deploy.md"))
 	if command == nil {
-		t.Fatal("the head gives no sed")
+		t.Fatal("docs/deploy.md gives no sed")
 	}
-	changed := filepath.Join(t.TempDir(), "alerts.yml")
-	if err := os.WriteFile(changed, []byte(run(t, "sed", command[1], "alerts.yml")), 0o600); err != nil {
-		t.Fatal(err)
+	var scripts []string
+	for _, c := range command[1:] {
+		scripts = append(scripts, "-e", strings.Trim(strings.TrimPrefix(c, "-e "), "'"))
 	}
-	for _, a := range rules(t, changed) {
-		if got := a.Annotations["runbook_url"]; !strings.HasPrefix(got, "http://") {
-			t.Errorf("%s keeps %q", a.Alert, got)
+	for _, name := range []string{"alerts.yml", "../deploy/kubernetes/prometheusrule.yaml"} {
+		relative := regexp.MustCompile(`(?:runbook|dashboard)_url: [^h].*`)
+		if n := len(relative.FindAllString(read(t, name), -1)); n <= len(alerts(t)) {
+			t.Errorf("%s has %d links", name, n)
+		}
+		if left := relative.FindAllString(run(t, "sed", append(scripts, name)...), -1); len(left) > 0 {
+			t.Errorf("%s keeps %q", name, left)
+		}
+	}
+	for _, a := range alerts(t) {
+		url, is := a.Annotations["dashboard_url"]
+		if !is {
+			continue
+		}
+		uid := regexp.MustCompile(`^/d/redis-keyhealth-([a-z-]+)\?var-target=`).FindStringSubmatch(url)
+		if uid == nil {
+			t.Errorf("%s leads to %s", a.Alert, url)
+			continue
+		}
+		if _, err := os.Stat("../dashboards/" + uid[1] + ".json"); err != nil {
+			t.Errorf("%s leads to %s: %v", a.Alert, url, err)
 		}
 	}
 }

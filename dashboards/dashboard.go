@@ -94,13 +94,11 @@ func variables(m metrics, panels []object) []object {
 		})
 		matchers = strings.TrimPrefix(fmt.Sprintf(`%s, %s=~"$%s"`, matchers, v.name, v.name), ", ")
 	}
-	// Links lead to the pages of some exporter.
-	query := fmt.Sprintf(`label_values(%sup{job=~"$job", instance=~"$instance"}, instance)`, namespace)
 	return append(list, object{
-		"type": "query", "name": "exporter", "label": "Exporter", "datasource": source(), "definition": query,
-		"query": object{"qryType": 1, "query": query, "refId": "variable-exporter"},
-		"multi": false, "includeAll": false, "refresh": 2, "sort": 1, "regex": "", "hide": 2,
-		"current": object{}, "options": []object{}, "skipUrlSync": true,
+		"type": "textbox", "name": "docs", "label": "Documentation", "query": docsDefault, "hide": 0, "skipUrlSync": false,
+		"current":     object{"selected": true, "text": docsDefault, "value": docsDefault},
+		"options":     []object{{"selected": true, "text": docsDefault, "value": docsDefault}},
+		"description": "Where links to the runbook and to the rules lead: an exporter's /docs, at an address that a browser reaches.",
 	})
 }
 

@@ -159,11 +159,13 @@ func testVariables(t *testing.T, b boardFile) {
 			}
 			labels["datasource"] = v.Label
 		case "query":
-			if v.Name == "exporter" { // one is chosen, for the reader
-				continue
-			}
 			if v.Label != labels[v.Name] || !v.Multi || !v.IncludeAll || v.AllValue != ".+" || v.Refresh != 2 || v.Datasource.UID != "${datasource}" {
 				t.Errorf("variable %+v", v)
+			}
+		case "textbox":
+			labels["docs"] = "Documentation"
+			if v.Name != "docs" || v.Label != labels[v.Name] {
+				t.Errorf("variable %s is called %q", v.Name, v.Label)
 			}
 		default:
 			t.Errorf("variable %s is of type %s", v.Name, v.Type)
@@ -288,7 +290,7 @@ func TestNoDataSource(t *testing.T) {
 func TestLinks(t *testing.T) {
 	url := regexp.MustCompile(`"url": "([^"]*)"`)
 	dashboard := regexp.MustCompile(`^/d/([a-z-]+)\?`)
-	document := regexp.MustCompile(`^http://\$\{exporter\}/docs/([\w./-]+)#([\w-]+)$`)
+	document := regexp.MustCompile(`^\$\{docs:raw\}/([\w./-]+)#([\w-]+)$`)
 	uids := make(map[string]bool)
 	for _, b := range boards(t) {
 		uids[b.UID] = true
@@ -305,7 +307,7 @@ func TestLinks(t *testing.T) {
 				}
 				continue
 			}
-			if u[1] == "http://${exporter}/docs/rules/${__value.raw}.md" {
+			if u[1] == "${docs:raw}/rules/${__value.raw}.md" {
 				continue // a page for each rule
 			}
 			d := document.FindStringSubmatch(u[1])

@@ -5,8 +5,13 @@ import (
 	"strings"
 )
 
-// docsURL is where the documentation is read: every exporter serves its own.
-const docsURL = "http://${exporter}/docs/"
+// Where the documentation is read, a variable that the reader may change. Every
+// exporter serves its own, but where Prometheus scrapes it a browser may not reach
+// it: docsDefault is that of docker compose, and of a kubectl port-forward.
+const (
+	docsURL     = "${docs:raw}/"
+	docsDefault = "http://localhost:10121/docs"
+)
 
 // uid is a dashboard's fixed address.
 func uid(name string) string { return "redis-keyhealth-" + name }

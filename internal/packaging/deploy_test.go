@@ -117,6 +117,29 @@ func TestJobName(t *testing.T) {
 	}
 }
 
+// TestLinks: the dashboards lead to where compose publishes the exporter, and its
+// instance is a name that a browser knows.
+func TestLinks(t *testing.T) {
+	t.Parallel()
+	var prometheus struct {
+		Scrape []struct {
+			Static []struct{ Labels map[string]string } `yaml:"static_configs"`
+		} `yaml:"scrape_configs"`
+	}
+	if err := yaml.Unmarshal([]byte(read(t, deploy+"/prometheus.yml")), &prometheus); err != nil {
+		t.Fatal(err)
+	}
+	instance := prometheus.Scrape[0].Static[0].Labels["instance"]
+	if port, local := strings.CutPrefix(instance, "localhost:"); !local || !slices.Contains(readCompose(t).Services["exporter"].Ports, "127.0.0.1:"+port+":"+port) {
+		t.Errorf("the instance is %q", instance)
+	}
+	for _, name := range []string{"dashboards/big-keys.json", "docs/deploy.md", "docs/dashboards.md"} {
+		if !strings.Contains(read(t, root+"/"+name), "http://"+instance+"/docs") {
+			t.Errorf("%s does not lead to http://%s/docs", name, instance)
+		}
+	}
+}
+
 func TestPrometheusConfig(t *testing.T) {
 	t.Parallel()
 	testtools.Program(t, "promtool")

@@ -27,7 +27,7 @@ func TestDocs(t *testing.T) {
 			fmt.Fprintf(&b, "\n## %s\n\n| rule | a %s breaks it by | critical | level | options | source |\n|---|---|---|---|---|---|\n", group, who)
 		}
 		violated, critical := r.Words(r.Defaults())
-		fmt.Fprintf(&b, "| [`%s`](rules/%[1]s.md) | %s | %s | %s | %s | %s |\n", r.ID, violated, cmp.Or(critical, "–"), r.Level, cmp.Or(strings.Join(optionList(&r), "<br>"), "–"), r.Source)
+		fmt.Fprintf(&b, "| [`%s`](rules/%[1]s.md) | %s | %s | %s | %s | %s |\n", r.ID, violated, cmp.Or(critical, "–"), r.Level, cmp.Or(strings.Join(optionList(&r), "; "), "–"), r.Source)
 	}
 	const path = "../../docs/rules.md"
 	if *update {
