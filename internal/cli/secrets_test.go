@@ -89,10 +89,16 @@ func TestPasswordRotation(t *testing.T) {
 	}
 	e := start(t, "--redis.addr="+server.Addr(), "--redis.password-file="+password, "--scan.interval=0s")
 	e.awaitReady(t)
-	replace(t, password, "second\n")
-	if err := client.ConfigSet(t.Context(), "requirepass", "second").Err(); err != nil {
-		t.Fatal(err)
+	// As it is done without a gap: both are good while the file changes.
+	rule := func(password string) {
+		t.Helper()
+		if err := client.Do(t.Context(), "ACL", "SETUSER", "default", password).Err(); err != nil {
+			t.Fatal(err)
+		}
 	}
+	rule(">second")
+	replace(t, password, "second\n")
+	rule("<first")
 	before := sample(t, e.get(t, "/metrics").body, "redis_keyhealth_scan_cycles_total", `result="complete"`)
 	eventually(t, "cycles go on with the new password", func() bool {
 		return sample(t, e.get(t, "/metrics").body, "redis_keyhealth_scan_cycles_total", `result="complete"`) >= before+3
