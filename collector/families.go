@@ -169,9 +169,13 @@ func sendTopology(first *snapshot.NodeState, o *out) {
 	roles := map[string]int{"primary": 0, "replica": 0, "unknown": 0}
 	for i := range o.view.nodes {
 		if s := &o.view.nodes[i].Status; s.Node.Target == first.Status.Node.Target {
-			if s.Info.Role == "" {
+			switch {
+			case s.Placed:
+				roles["primary"]++
+				roles["replica"] += s.Replicas
+			case s.Info.Role == "":
 				roles["unknown"]++
-			} else {
+			default:
 				roles[s.Info.Role]++
 			}
 		}

@@ -46,6 +46,7 @@ func (c *cycle) run(ctx context.Context) error {
 		return err
 	}
 	c.first = first
+	c.tracker.Own(first.Slots)
 	c.total, _ = first.keys()
 	if c.server, err = c.probeServer(ctx, &first); err != nil {
 		return err
@@ -69,7 +70,11 @@ func (c *cycle) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.publish(&last)
+	primary := c.endOfServer(ctx, &last)
+	if err := ctxFault(ctx); err != nil {
+		return err
+	}
+	c.publish(&last, primary)
 	return nil
 }
 
@@ -189,7 +194,10 @@ func (c *cycle) judge(db snapshot.DBInfo) error {
 		k := &p.Keys[i]
 		problems[p.Problems[i]]++
 		switch p.Problems[i] {
-		case fault.Gone, fault.Moved:
+		case fault.Gone:
+			continue
+		case fault.Moved:
+			c.shared.keyMoved()
 			continue
 		case fault.OversizedName, fault.OddReply:
 			c.draws[i] = snapshot.Certain // it can never be measured
@@ -217,19 +225,23 @@ func (c *cycle) breathe(ctx context.Context) error {
 }
 
 // publish makes the snapshot and hands it over, together with what it says of
-// big keys: a suspect cycle raises no event.
-func (c *cycle) publish(last *Info) {
+// big keys: a suspect cycle raises no event. primary is what that one told; nil =
+// nothing.
+func (c *cycle) publish(last, primary *Info) {
 	now := time.Now()
 	coverage, suspect := coherence(&c.first, last, c.names)
+	if c.shared.movedSince(c.started) {
+		suspect = append(suspect, "slots are moving: keys were found on a node that does not hold them")
+	}
 	outcome := snapshot.Outcome{
 		Completed: now,
 		Suspect:   suspect,
 		Coverage:  coverage,
 		Available: available(c.session.Capabilities(), c.told()),
-		Primary:   c.serverFacts(last),
+		Primary:   c.serverFacts(primary),
 	}
 	if outcome.Primary != nil {
-		outcome.Calls = last.Calls
+		outcome.Calls = primary.Calls
 	}
 	s := c.builder.Finish(outcome)
 	if len(suspect) == 0 {
@@ -256,6 +268,9 @@ func coherence(first, last *Info, names int64) (coverage float64, suspect []stri
 	if last.Flushes > first.Flushes {
 		suspect = append(suspect, "FLUSHALL, FLUSHDB or SWAPDB was called during the cycle")
 	}
+	if !last.Slots.Equal(first.Slots) {
+		suspect = append(suspect, "slots were moved during the cycle")
+	}
 	if last.PrimaryLinkDown || first.PrimaryLinkDown {
 		suspect = append(suspect, "the replica has lost its primary, its data may be old")
 	}
@@ -278,8 +293,8 @@ func coherence(first, last *Info, names int64) (coverage float64, suspect []stri
 }
 
 func ctxFault(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return fault.New(fault.Shutdown, err)
+	if ctx.Err() != nil {
+		return ended(ctx)
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package scanner
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -22,6 +23,9 @@ import (
 type fakeNode struct {
 	mu sync.Mutex // of what change may change while a scanner runs
 
+	name                        string // "" = fake:6379
+	shard                       Shard
+	primary                     *fakeNode                // of a replica
 	dbs                         map[int][][]keyspace.Key // by db the pages of its SCAN; cursor n is page n
 	slowKeys                    []string
 	info                        Info          // DBs are derived from dbs
@@ -87,9 +91,18 @@ func stringKey(db int, name string, bytes int64) keyspace.Key {
 	}
 }
 
-func (n *fakeNode) ID() keyspace.NodeID { return keyspace.NodeID{Target: "fake", Node: "fake:6379"} }
-func (n *fakeNode) Address() string     { return "fake:6379" }
-func (n *fakeNode) Close()              { n.closeOnce.Do(func() { close(n.closed) }) }
+func (n *fakeNode) ID() keyspace.NodeID {
+	return keyspace.NodeID{Target: "fake", Node: cmp.Or(n.name, "fake:6379")}
+}
+func (n *fakeNode) Address() string { return cmp.Or(n.name, "fake:6379") }
+func (n *fakeNode) Shard() Shard    { return n.shard }
+func (n *fakeNode) Primary() Node {
+	if n.primary == nil {
+		return nil
+	}
+	return n.primary
+}
+func (n *fakeNode) Close() { n.closeOnce.Do(func() { close(n.closed) }) }
 
 func (n *fakeNode) Open(ctx context.Context) (Session, error) {
 	n.opens++
@@ -308,9 +321,14 @@ func (b *logBuffer) String() string {
 	return b.buf.String()
 }
 
+// fixed is a topology of one node that never changes.
+type fixed struct{ *fakeNode }
+
+func (f fixed) Nodes(context.Context) ([]Node, error) { return []Node{f.fakeNode}, nil }
+
 // run starts a scanner as the supervisor does and returns what ends it.
 func run(opts Options, node *fakeNode) (*Supervisor, func()) {
-	sup := NewSupervisor([]Node{node}, opts)
+	sup := NewSupervisor(fixed{node}, opts)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() {

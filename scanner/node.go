@@ -10,11 +10,35 @@ import (
 	"redis_keyhealth_exporter/internal/snapshot"
 )
 
+// Topology tells which nodes of a deployment there are to scan. Package topology
+// provides it.
+type Topology interface {
+	// ID names the deployment while none of its nodes is known: by the first
+	// address that is configured.
+	ID() keyspace.NodeID
+	// Nodes asks for the nodes, one for each part of the keyspace. One about which
+	// nothing changed is the very same as before. It serves one goroutine. Errors
+	// are *fault.Error: nothing is known to have changed.
+	Nodes(ctx context.Context) ([]Node, error)
+}
+
+// Shard is the place of a node in its topology. It may change while the node is
+// scanned.
+type Shard struct {
+	Slots    *keyspace.Slots // that it holds; nil = every key
+	Role     string          // primary, replica; "" = the topology does not tell, INFO does
+	Replicas int             // of the shard, where Role is known
+}
+
 // Node is one Redis process that can be scanned. Package topology provides it.
 type Node interface {
 	ID() keyspace.NodeID
 	// Address is what is really dialled.
 	Address() string
+	Shard() Shard
+	// Primary makes a node of a replica's primary, for what only that one tells, to
+	// be closed; nil = it is none, or the topology does not know.
+	Primary() Node
 	// Open dials and greets the server. Errors are *fault.Error.
 	Open(ctx context.Context) (Session, error)
 	// Close interrupts what is in flight on every session, from any goroutine:
@@ -80,10 +104,12 @@ type Info struct {
 	snapshot.ServerInfo
 	Denied bool
 
-	Cluster         bool // the server is part of a Redis Cluster
+	Cluster         bool            // the server is part of a Redis Cluster
+	Sentinel        bool            // it is no server of data at all
+	Slots           *keyspace.Slots // of its shard, where the topology knows the node as one of a cluster's
 	RunID           string
 	Loading         bool
-	PrimaryAddress  string // of a replica: host:port of its primary
+	PrimaryAddress  string // of a replica: host:port of its primary; "" where the topology knows it
 	PrimaryLinkDown bool   // of a replica
 	Syncing         bool   // of a replica: its data is being replaced
 	ExpiredKeys     int64  // since the server's start

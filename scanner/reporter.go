@@ -36,9 +36,8 @@ func (r *reporter) trouble(id keyspace.NodeID, msg string, err error, next time.
 func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilities [keyspace.NumCommands]snapshot.Capability) {
 	if len(s.Suspect) > 0 {
 		r.troubled = r.limited(id, snapshot.Suspect.String(), "msg", "suspect cycle: its figures raise no event", "why", strings.Join(s.Suspect, "; ")) || r.troubled
-	} else if r.troubled {
-		r.troubled = false
-		level.Info(r.logger).Log("msg", "scan works again", "target", id.Target, "node", id.Node)
+	} else {
+		r.recovered(id, "scan works again")
 	}
 	if denied := deniedCommands(capabilities); denied != r.denied {
 		r.denied = denied
@@ -47,6 +46,14 @@ func (r *reporter) completed(id keyspace.NodeID, s *snapshot.Snapshot, capabilit
 	}
 	level.Debug(r.logger).Log("msg", "cycle ended", "target", id.Target, "node", id.Node,
 		"duration", s.Completed.Sub(s.Started), "coverage", s.Coverage)
+}
+
+// recovered logs the end of trouble, if there was any.
+func (r *reporter) recovered(id keyspace.NodeID, msg string) {
+	if r.troubled {
+		r.troubled = false
+		level.Info(r.logger).Log("msg", msg, "target", id.Target, "node", id.Node)
+	}
 }
 
 // unsaved logs that the state file could not be written.

@@ -31,6 +31,7 @@ type Options struct {
 	Sample           int            // MEMORY USAGE on 1 key in so many: 1, 2, 4, 8 or 16
 	Detail           int            // TYPE and PTTL on 1 key in so many, 1 to 16; 0 = by the number of keys
 	TopKeys          int            // length of a top list
+	Concurrency      int            // nodes that are scanned at once; 0 = 4
 	ConfigProbe      bool           // read a few settings by CONFIG GET
 	SlowlogHints     bool           // look into the slow log for names of keys
 	StateFile        string         // "" = none; written after each coherent cycle
@@ -61,6 +62,7 @@ const (
 // called from any.
 type Scanner struct {
 	node    Node
+	shared  *deployment
 	opts    Options
 	next    atomic.Pointer[policy.Policy] // for the next cycle
 	policy  *policy.Policy                // of this cycle, and of the watch list until the next
@@ -71,48 +73,75 @@ type Scanner struct {
 	touches touches
 	closer  keyspace.Facts // that candidates and the fixed sample are asked for, as of the last cycle's start
 
-	class     int     // cycles published, which rotates the classes
-	session   Session // nil = none is open
-	runID     string  // of the process behind the session; "" = not known yet
-	usage     *usage  // at the last contact of this session
-	contacted time.Time
-	lookDue   time.Time                          // at the watch list
-	pinned    map[bigkeys.ID]snapshot.WatchedKey // what the last look found of the keys that the policy names
-	saved     time.Time                          // the state file
-	unsaved   bool                               // what the watch list found since
-	infos     int64                              // INFOs that were answered
-	counted   *counted                           // when the last cycle was published; nil = not a primary's, or none
+	class          int     // cycles published, which rotates the classes
+	session        Session // nil = none is open
+	runID          string  // of the process behind the session; "" = not known yet
+	usage          *usage  // at the last contact of this session
+	contacted      time.Time
+	lookDue        time.Time                          // at the watch list
+	pinned         map[bigkeys.ID]snapshot.WatchedKey // what the last look found of the keys that the policy names
+	saved          time.Time                          // the state file
+	unsaved        bool                               // what the watch list found since
+	infos          int64                              // INFOs that the server answered
+	infosOfPrimary int64                              // by the primary, where a replica is scanned
+	counted        *counted                           // when the last cycle was published; nil = not a primary's, or none
 }
 
-// New makes a scanner of the node.
+// New makes a scanner of a node that is all of its deployment.
 func New(node Node, opts Options) *Scanner {
+	shared := newDeployment(node.ID().Target, &opts)
+	s := newScanner(node, opts, shared, nil)
+	shared.scan([]*Scanner{s})
+	return s
+}
+
+// newScanner makes a scanner of one of a deployment's nodes. It goes on where its
+// predecessor ended, which scanned the same keys on another server; nil = there is
+// none.
+func newScanner(node Node, opts Options, shared *deployment, predecessor *Scanner) *Scanner {
 	opts.WatchInterval = cmp.Or(opts.WatchInterval, defaultWatchInterval)
 	s := &Scanner{
-		node:    node,
-		opts:    opts,
-		policy:  opts.Policy,
-		tracker: bigkeys.New(),
-		pace:    pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
+		node:   node,
+		shared: shared,
+		opts:   opts,
+		policy: opts.Policy,
+		pace:   pacer{duty: opts.MaxDuty, maxKeysPerSecond: opts.MaxKeysPerSecond},
 	}
-	var last *state.Node
-	if opts.Remembered != nil {
-		s.tracker = bigkeys.Restore(opts.Remembered.BigKeys)
-		last = opts.Remembered.Node(node.Address())
+	var (
+		last  *state.Node
+		shard = node.Shard()
+		then  = &bigkeys.View{}
+	)
+	if predecessor != nil {
+		then = predecessor.tracker.View()
+	} else if last = shared.remembered.Node(node.Address(), node.ID()); last != nil {
+		then = &bigkeys.View{New: last.New, Resolved: last.Resolved}
 	}
+	s.tracker = shared.bigKeys.Tracker(then.New, then.Resolved)
+	s.tracker.Own(shard.Slots)
 	s.SetPolicy(opts.Policy)
-	s.state = newState(node, &s.opts, s.tracker.View())
-	s.opts.Remembered = nil // it may be large
-	if last != nil {
-		s.class = last.Class
-		s.touches.restore(last.Touches, s.class)
-		s.state.restore(last)
+	s.state = newState(node.ID(), node.Address(), &s.opts, s.tracker.View())
+	switch {
+	case predecessor != nil:
+		s.state.succeed(predecessor.state, shard.Role)
+		s.pace.busy = predecessor.pace.busy
+	case last != nil:
+		s.state.restore(last, shard.Role == "")
+		s.touches.restore(last.Touches, s.state.class)
 	}
+	s.class = s.state.class
 	s.report = &reporter{logger: opts.Logger, logged: map[string]time.Time{}}
 	return s
 }
 
 // State is what is known of the node now.
-func (s *Scanner) State() snapshot.NodeState { return s.state.get() }
+func (s *Scanner) State() snapshot.NodeState {
+	now := s.state.get()
+	if shard := s.node.Shard(); shard.Role != "" {
+		now.Status.Placed, now.Status.Replicas = true, shard.Replicas
+	}
+	return now
+}
 
 // SetPolicy changes what keys are judged by, from the next cycle on: the figures
 // of one cycle follow from one policy.
@@ -129,8 +158,16 @@ func (s *Scanner) Run(ctx context.Context) {
 	}()
 	backoff := minBackoff
 	for {
-		next, trouble := time.Now().Add(max(s.opts.Interval, minCycleGap)), "scan aborted"
-		err := s.RunCycle(ctx)
+		next, trouble := time.Time{}, "scan aborted"
+		err := s.turn(ctx)
+		if err != nil {
+			s.state.lost(err)
+			trouble = "contact lost while other nodes are scanned"
+		} else {
+			next = time.Now().Add(max(s.opts.Interval, minCycleGap))
+			err = s.RunCycle(ctx)
+			<-s.shared.turns
+		}
 		if err == nil {
 			backoff = minBackoff
 			// A contact that fails ends the waiting: the next cycle finds out what
@@ -147,6 +184,7 @@ func (s *Scanner) Run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		s.shared.suspectChange()
 		pause := jitter(backoff)
 		if least := fault.ReasonOf(err).Wait(); pause < least {
 			pause = least + rand.N(least/5)
@@ -170,7 +208,7 @@ func (s *Scanner) RunCycle(ctx context.Context) error {
 	if err != nil {
 		if ctx.Err() != nil {
 			// Whatever broke, broke because the node was closed.
-			err = fault.New(fault.Shutdown, ctx.Err())
+			err = ended(ctx)
 		}
 		s.state.aborted(fault.ReasonOf(err), err)
 	}
@@ -197,8 +235,8 @@ func (s *Scanner) remember() {
 		return
 	}
 	s.saved, s.unsaved = time.Now(), false
-	err := state.Save(s.opts.StateFile, s.state.remember(s))
-	if err != nil {
+	s.state.touched(s.touches.remember())
+	if err := s.shared.save(); err != nil {
 		s.state.update(func(st *snapshot.Status) { st.StateErrors++ })
 		s.report.unsaved(s.state.id(), err)
 	}
@@ -243,6 +281,9 @@ func (s *Scanner) contact(ctx context.Context) (Info, error) {
 		return info, fault.Newf(fault.Restarted, "run_id changed from %.8s to %.8s", s.runID, info.RunID)
 	}
 	s.runID = info.RunID
+	if !info.Slots.Equal(s.node.Shard().Slots) {
+		s.shared.suspectChange()
+	}
 	s.correctPace(&info)
 	return info, nil
 }
@@ -315,31 +356,6 @@ func (s *Scanner) look(ctx context.Context) (info Info, err error) {
 	return info, err
 }
 
-// wait sleeps for d, which pays back sleep that is owed, and keeps in contact
-// meanwhile.
-func (s *Scanner) wait(ctx context.Context, d time.Duration) error {
-	until := time.Now().Add(d)
-	for {
-		nap := min(time.Until(until), time.Until(s.contacted.Add(contactEvery)), time.Until(s.lookDue))
-		start := time.Now()
-		if err := s.sleep(ctx, nap); err != nil {
-			return err
-		}
-		s.pace.slept(time.Since(start))
-		if time.Since(s.contacted) >= contactEvery {
-			if _, err := s.look(ctx); err != nil {
-				return err
-			}
-		}
-		if err := s.lookAtWatched(ctx); err != nil {
-			return err
-		}
-		if !time.Now().Before(until) {
-			return nil
-		}
-	}
-}
-
 // patiently repeats what fails because a script blocks the server.
 func (s *Scanner) patiently(ctx context.Context, exchange func() error) error {
 	deadline := time.Now().Add(busyPatience)
@@ -354,21 +370,4 @@ func (s *Scanner) patiently(ctx context.Context, exchange func() error) error {
 			return err
 		}
 	}
-}
-
-// sleep returns a fault when ctx ends first.
-func (s *Scanner) sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(max(d, 0))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return fault.New(fault.Shutdown, ctx.Err())
-	case <-timer.C:
-		return nil
-	}
-}
-
-// jitter spreads d by ±20 %, so that a fleet does not come back in step.
-func jitter(d time.Duration) time.Duration {
-	return time.Duration(float64(d) * (0.8 + 0.4*rand.Float64()))
 }

@@ -15,36 +15,65 @@ type serverProbe struct {
 	config *policy.ServerConfig // nil = off or denied
 }
 
-// primary is the session that the primary can be asked on; nil = there is none.
-// A replica's statistics, memory and settings tell nothing of its primary's: one
-// that is scanned needs a second session, which comes with the deployments that
-// know where their primaries are.
-func (c *cycle) primary(info *Info) Session {
-	if info.Role != "primary" {
-		return nil
-	}
-	return c.session
-}
-
 // probeServer asks the primary; nil = there is none to ask.
 func (c *cycle) probeServer(ctx context.Context, info *Info) (*serverProbe, error) {
-	primary := c.primary(info)
-	if primary == nil {
-		return nil, nil
-	}
 	probe := &serverProbe{}
+	ask := func(primary Session) (trips int, err error) {
+		if probe.known, err = primary.KnownCommands(ctx, policy.ForbiddenCommands()); err != nil || !c.opts.ConfigProbe {
+			return 1, err
+		}
+		probe.config, err = primary.Config(ctx)
+		return 3, err
+	}
+	if info.Role != "primary" {
+		if !c.askPrimary(ctx, func(s Session) error { _, err := ask(s); return err }) {
+			return nil, ctxFault(ctx)
+		}
+		return probe, nil
+	}
 	var spent cost
 	err := c.patiently(ctx, func() error {
-		return c.measure(&spent, func() (trips int, err error) {
-			if probe.known, err = primary.KnownCommands(ctx, policy.ForbiddenCommands()); err != nil || !c.opts.ConfigProbe {
-				return 1, err
-			}
-			probe.config, err = primary.Config(ctx)
-			return 3, err
-		})
+		return c.measure(&spent, func() (trips int, err error) { return ask(c.session) })
 	})
 	c.pace.charge(spent.took, spent.trips, 0, spent.commands)
 	return probe, err
+}
+
+// askPrimary asks the primary of the replica that is scanned, on a connection of
+// its own: a replica's statistics, memory and settings tell nothing of it. That
+// it cannot is no reason to end the cycle.
+func (c *cycle) askPrimary(ctx context.Context, ask func(Session) error) bool {
+	primary := c.node.Primary()
+	if primary == nil {
+		return false
+	}
+	defer primary.Close()
+	defer context.AfterFunc(ctx, primary.Close)()
+	session, err := primary.Open(ctx)
+	if err != nil {
+		return false
+	}
+	defer session.Close()
+	err = ask(session)
+	c.state.asked(session)
+	return err == nil
+}
+
+// endOfServer is what the primary tells when the cycle ends; nil = nothing.
+func (c *cycle) endOfServer(ctx context.Context, last *Info) *Info {
+	if c.server == nil || last.Role == "primary" {
+		return last
+	}
+	var told *Info
+	c.askPrimary(ctx, func(primary Session) error {
+		info, err := primary.Info(ctx)
+		if err == nil && info.Role == "primary" {
+			c.infosOfPrimary++
+			told = &info
+		}
+		return err
+	})
+	return told
 }
 
 // counted is where a primary's statistics stood when a cycle was published.
@@ -55,9 +84,10 @@ type counted struct {
 }
 
 // serverFacts gathers what the server rules judge when a cycle ends, and begins
-// the stretch that the next ones are about; nil = the primary was not asked.
+// the stretch that the next ones are about, from what the primary tells; nil = it
+// was not asked.
 func (c *cycle) serverFacts(last *Info) *policy.ServerFacts {
-	if c.server == nil || c.primary(last) == nil {
+	if c.server == nil || last == nil || last.Role != "primary" {
 		c.counted = nil
 		return nil
 	}
@@ -67,6 +97,9 @@ func (c *cycle) serverFacts(last *Info) *policy.ServerFacts {
 		calls: last.Calls,
 		infos: last.Usage[keyspace.CmdInfo].Calls,
 		own:   c.infos,
+	}
+	if c.first.Role != "primary" {
+		c.counted.own = c.infosOfPrimary
 	}
 	facts := &policy.ServerFacts{
 		Known:          c.server.known,

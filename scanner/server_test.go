@@ -1,8 +1,12 @@
 package scanner
 
 import (
+	"context"
+	"slices"
 	"testing"
+	"testing/synctest"
 
+	"redis_keyhealth_exporter/internal/fault"
 	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
@@ -150,4 +154,44 @@ func TestUsageIsOfOneSession(t *testing.T) {
 	if err := s.open(t.Context()); err != nil || s.usage != nil || s.runID != "" {
 		t.Errorf("%v, %+v, %q", err, s.usage, s.runID)
 	}
+}
+
+// TestServerOfReplica: where a replica is scanned, its primary is asked, and its
+// counters are shown; that it cannot be asked costs these alone.
+func TestServerOfReplica(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		opts.ConfigProbe = true
+		node, primary := named("replica:1", nil, small(10)...), newFake()
+		node.info.Role, node.shard.Role, node.primary = "replica", "replica", primary
+		primary.known = map[string]bool{"keys": true}
+		primary.config = &policy.ServerConfig{Timeout: 0}
+		primary.info.Calls = map[string]snapshot.Usage{"keys": {Calls: 7}}
+		s := New(node, opts)
+		defer s.closeSession()
+		cycle := func() *snapshot.Snapshot {
+			t.Helper()
+			if err := s.RunCycle(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			return s.State().Snapshot
+		}
+		evaluated := func(id string) bool {
+			return s.State().Status.Evaluated[slices.IndexFunc(opts.Policy.Rules(), func(r policy.Rule) bool { return r.ID == id })]
+		}
+		snap := cycle()
+		if snap.Server.Calls["keys"].Calls != 7 || !evaluated("cmd_forbidden_enabled") || !evaluated("limits_unset") {
+			t.Errorf("calls %v, evaluated %v", snap.Server.Calls, s.State().Status.Evaluated)
+		}
+		if sent := s.State().Status.Commands; sent[keyspace.CmdCommandInfo] != 1 || sent[keyspace.CmdConfigGet] != 1 {
+			t.Errorf("sent %v", sent)
+		}
+		if primary.opens != 2 || primary.open != 0 {
+			t.Errorf("%d connections, %d are left", primary.opens, primary.open)
+		}
+		primary.onOpen = func(context.Context, int) error { return fault.Newf(fault.Down, "refused") }
+		if snap := cycle(); snap.Server.Calls != nil || evaluated("cmd_forbidden_enabled") || len(snap.DBs) != 1 {
+			t.Errorf("calls %v", snap.Server.Calls)
+		}
+	})
 }

@@ -20,6 +20,9 @@ type nodeState struct {
 	now   snapshot.NodeState
 	sent  [keyspace.NumCommands]uint64 // by the sessions that have ended
 	known keyspace.NodeID              // as configured
+	class int                          // of the next cycle
+	// touches are those that the state file has: only the scanner knows the latest.
+	touches []state.Touch
 
 	dutySince time.Time // start of the stretch that the next duty is taken over
 	dutyBusy  time.Duration
@@ -29,12 +32,12 @@ type nodeState struct {
 // walked in milliseconds, in which the server may well be all ours.
 const dutyStretch = 5 * time.Second
 
-func newState(node Node, opts *Options, view *bigkeys.View) *nodeState {
-	st := &nodeState{known: node.ID(), dutySince: time.Now()}
+func newState(id keyspace.NodeID, address string, opts *Options, view *bigkeys.View) *nodeState {
+	st := &nodeState{known: id, dutySince: time.Now()}
 	st.now.BigKeys = view
 	st.now.Status = snapshot.Status{
-		Node:        node.ID(),
-		Info:        snapshot.ServerInfo{Address: node.Address()},
+		Node:        id,
+		Info:        snapshot.ServerInfo{Address: address},
 		Evaluated:   make([]bool, len(opts.Policy.Rules())),
 		SampleRatio: 1 / float64(max(opts.Sample, 1)),
 		DetailRatio: 1,
@@ -44,12 +47,16 @@ func newState(node Node, opts *Options, view *bigkeys.View) *nodeState {
 }
 
 // restore shows what the last run found until this one has found something: as
-// old as it is, see scan_cycle_completed_timestamp_seconds.
-func (st *nodeState) restore(last *state.Node) {
+// old as it is, see scan_cycle_completed_timestamp_seconds. inInfo: which primary
+// the node is of, it tells itself.
+func (st *nodeState) restore(last *state.Node, inInfo bool) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	s := &st.now.Status
-	s.Node = last.ID
+	if inInfo {
+		s.Node = last.ID
+	}
+	st.class = last.Class
 	s.CycleDuration = last.Duration
 	if snap := last.Snapshot; snap != nil {
 		st.now.Snapshot = snap
@@ -57,16 +64,40 @@ func (st *nodeState) restore(last *state.Node) {
 	}
 }
 
-// remember is the content of the state file.
-func (st *nodeState) remember(s *Scanner) *state.State {
-	now := st.get()
-	return &state.State{
-		Target:  now.Status.Node.Target,
-		BigKeys: s.tracker.State(),
-		Nodes: []state.Node{{
-			Address: s.node.Address(), ID: now.Status.Node, Class: s.class, Duration: now.Status.CycleDuration,
-			Snapshot: now.Snapshot, Touches: s.touches.remember(),
-		}},
+// succeed goes on where the scanner ended that scanned the same keys on another
+// server: what it found stands until there is better.
+func (st *nodeState) succeed(old *nodeState, role string) {
+	last := old.get()
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	s := last.Status
+	if s.LastFault != nil && fault.ReasonOf(s.LastFault) != fault.Topology {
+		// Its cycle broke off before anybody knew why, and is not tried again.
+		s.Cycles[snapshot.Aborted]++
+		s.Aborts[fault.Topology]++
+	}
+	s.Node, s.Up, s.Scanning, s.Progress, s.Duty, s.LastFault = st.known, false, false, 0, 0, nil
+	s.Info.Address, s.Info.Role, s.Info.Server, s.Info.Version = st.now.Status.Info.Address, role, "", ""
+	clear(s.Capabilities[:])
+	st.now.Status, st.now.Snapshot, st.now.Watched = s, last.Snapshot, last.Watched
+	st.sent, st.dutyBusy, st.class = s.Commands, s.Busy, old.class
+}
+
+// touched takes over what the state file says of our touches.
+func (st *nodeState) touched(list []state.Touch) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.touches = list
+}
+
+// remember is the node's part of the state file.
+func (st *nodeState) remember(address string) state.Node {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	now, s := &st.now, &st.now.Status
+	return state.Node{
+		Address: address, ID: s.Node, Class: st.class, Duration: s.CycleDuration,
+		New: now.BigKeys.New, Resolved: now.BigKeys.Resolved, Snapshot: now.Snapshot, Touches: st.touches,
 	}
 }
 
@@ -121,6 +152,23 @@ func (st *nodeState) endSession(session Session) {
 	st.update(func(s *snapshot.Status) {
 		st.count(s, session)
 		st.sent = s.Commands
+	})
+}
+
+// asked adds what a session with the primary of a replica sent and learnt, which
+// has ended.
+func (st *nodeState) asked(session Session) {
+	st.update(func(s *snapshot.Status) {
+		for i, n := range session.Sent() {
+			st.sent[i] += n
+			s.Commands[i] += n
+		}
+		capabilities := session.Capabilities()
+		for _, cmd := range []keyspace.Command{keyspace.CmdCommandInfo, keyspace.CmdConfigGet} {
+			if capabilities[cmd] != snapshot.Untried {
+				s.Capabilities[cmd] = capabilities[cmd]
+			}
+		}
 	})
 }
 
@@ -215,4 +263,5 @@ func (st *nodeState) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.Vi
 	st.effort(s, c.session, c.pace.busy)
 	st.now.Snapshot = snap
 	st.now.BigKeys = view
+	st.class = c.class
 }

@@ -85,6 +85,9 @@ const unmeasured = -1
 func (s *Scanner) watchList(ctx context.Context) ([]bigkeys.Watched, error) {
 	list, pinned := s.tracker.WatchList(), map[bigkeys.ID]snapshot.WatchedKey{}
 	for _, w := range s.policy.Watch() {
+		if !s.tracker.Owns(w.Name) {
+			continue
+		}
 		id := bigkeys.ID{DB: w.DB, Hash: keyspace.HashName(w.Name)}
 		last, known := s.pinned[id]
 		if !known {
@@ -103,6 +106,9 @@ func (s *Scanner) watchList(ctx context.Context) ([]bigkeys.Watched, error) {
 		dbs := s.state.get().Status.Info.DBs
 		for _, db := range dbs[:min(len(dbs), maxHintedDBs)] {
 			for _, name := range names {
+				if !s.tracker.Owns(name) {
+					continue
+				}
 				id := bigkeys.ID{DB: db.DB, Hash: keyspace.HashName(name)}
 				list = append(list, bigkeys.Watched{ID: id, Name: name, Bytes: unmeasured})
 			}

@@ -12,6 +12,8 @@ import (
 // once. An aborted cycle's are just dropped.
 type Finds struct {
 	tracker *Tracker
+	slots   *keyspace.Slots // that are judged
+	policy  string          // that judges
 	started time.Time
 	class   int // that the cycle measures,
 	of      int // of so many
@@ -24,6 +26,7 @@ type Finds struct {
 type find struct {
 	severity policy.Severity
 	typ      keyspace.Type
+	slot     uint16
 	at       time.Duration // since the start
 
 	namespace       string
@@ -33,7 +36,7 @@ type find struct {
 
 // Begin starts the collection of a cycle that measures one hash class of so many.
 func (t *Tracker) Begin(started time.Time, class, of int) *Finds {
-	return &Finds{tracker: t, started: started, class: class, of: of, keys: map[ID]find{}}
+	return &Finds{tracker: t, slots: t.slots, policy: t.judge, started: started, class: class, of: of, keys: map[ID]find{}}
 }
 
 // Add records a big key, seen at now, and tells whether it is the first time in this cycle:
@@ -44,9 +47,9 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity,
 	if f.has(id) {
 		return false
 	}
-	e, known := f.tracker.entries[id]
+	known, named, remembered := f.tracker.lookUp(id)
 	if !known {
-		if len(f.tracker.entries)+f.unknown >= room(severity) {
+		if remembered+f.unknown >= room(severity) {
 			f.refused[severity] = true
 			return true
 		}
@@ -56,7 +59,10 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity,
 	if k.Type.Collection() && k.Has(keyspace.FactLength) {
 		found.elements = k.Length
 	}
-	if (e == nil || e.detail == nil) && f.named[severity] < MaxWatched {
+	if f.slots != nil {
+		found.slot = keyspace.SlotOf(k.Name)
+	}
+	if !named && f.named[severity] < MaxWatched {
 		f.named[severity]++
 		found.named = &detail{label: k.Label(), tooLong: len(k.Name) > maxWatchedName}
 		if !found.named.tooLong {
@@ -70,6 +76,14 @@ func (f *Finds) Add(k *keyspace.Key, namespace string, severity policy.Severity,
 func (f *Finds) has(id ID) bool {
 	_, ok := f.keys[id]
 	return ok
+}
+
+// lookUp tells whether a key is remembered, whether by name, and how many are.
+func (m *Target) lookUp(id ID) (known, named bool, remembered int) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	e, known := m.entries[id]
+	return known, known && e.detail != nil, len(m.entries)
 }
 
 // room is how many keys may be remembered when one of the severity comes.

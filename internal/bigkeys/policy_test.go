@@ -49,20 +49,24 @@ func TestPolicyChange(t *testing.T) {
 	expect("keys grow, shrink and go", next(cycle{"old": warning, "new": critical, "other": warning}), [4]uint64{3, 2, 1, 2}, "old", "new")
 
 	tracker.SetPolicy("a")
-	restored := Restore(tracker.State())
-	if restored.policy != "a" || restored.baselined != [Classes]bool{} {
-		t.Errorf("restored: policy %q, baselined %v", restored.policy, restored.baselined)
+	restored := restart(tracker)
+	if restored.policy != "a" || restored.bySlot[0].baselined != 0 {
+		t.Errorf("restored: policy %q, baselined %b", restored.policy, restored.bySlot[0].baselined)
 	}
 	restored.SetPolicy("a")
 	tracker = restored
 	expect("back, after a restart", next(cycle{"old": critical, "third": critical}), [4]uint64{3, 2, 1, 2})
-	state := tracker.State()
-	tracker = Restore(state)
+	tracker = restart(tracker)
 	tracker.SetPolicy("b")
 	expect("a restart into another policy", next(cycle{"third": warning, "fourth": warning}), [4]uint64{3, 2, 1, 2})
-	tracker = Restore(tracker.State())
+	tracker = restart(tracker)
 	tracker.SetPolicy("b")
 	expect("a restart into the same", next(cycle{"third": warning, "fourth": warning, "fifth": warning}), [4]uint64{4, 2, 1, 2}, "fifth")
+}
+
+// restart is what is left of a tracker after a restart of the program.
+func restart(t *Tracker) *Tracker {
+	return Restore(t.State()).Tracker(t.view.New, t.view.Resolved)
 }
 
 // TestPolicyChangeByClass: with sampling each class is judged anew in its turn.

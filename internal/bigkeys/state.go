@@ -7,18 +7,23 @@ import (
 	"redis_keyhealth_exporter/internal/policy"
 )
 
-// State is what a Tracker remembers, in a form to be written to a file.
+// State is what a Target remembers, in a form to be written to a file.
 type State struct {
-	Policy        string // that made the keys big: policy.Policy.BigKeys
-	Baselined     [Classes]bool
-	Refused       [policy.NumSeverities]bool
-	New, Resolved Counts
-	Keys          []KeyState
+	Policy string      // that made the keys big: policy.Policy.BigKeys
+	Slots  []SlotState // from slot 0 to the last of which anything is known
+	Keys   []KeyState
+}
+
+// SlotState is what is remembered of a slot, see slotMemory.
+type SlotState struct {
+	Baselined uint16
+	Refused   uint8
 }
 
 // KeyState is what is remembered of one key.
 type KeyState struct {
 	ID       ID
+	Slot     uint16
 	Severity policy.Severity
 	Type     keyspace.Type
 	Stays    [policy.NumSeverities]Stay
@@ -36,11 +41,18 @@ type Stay struct {
 }
 
 // State copies what is remembered.
-func (t *Tracker) State() *State {
-	s := &State{Policy: t.policy, Baselined: t.baselined, Refused: t.refused, New: t.view.New, Resolved: t.view.Resolved}
-	s.Keys = make([]KeyState, 0, len(t.entries))
-	for id, e := range t.entries {
-		k := KeyState{ID: id, Severity: e.severity, Type: e.typ}
+func (m *Target) State() *State {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := &State{Policy: m.policy, Keys: make([]KeyState, 0, len(m.entries))}
+	for i, slot := range m.bySlot {
+		if slot != (slotMemory{}) {
+			s.Slots = append(s.Slots, make([]SlotState, i+1-len(s.Slots))...)
+			s.Slots[i] = SlotState{slot.baselined, slot.refused}
+		}
+	}
+	for id, e := range m.entries {
+		k := KeyState{ID: id, Slot: e.slot, Severity: e.severity, Type: e.typ}
 		for i, stay := range e.stays {
 			k.Stays[i] = Stay{stay.entered, stay.left, stay.baseline}
 		}
@@ -52,26 +64,28 @@ func (t *Tracker) State() *State {
 	return s
 }
 
-// Restore makes a tracker of a state. What does not make sense is left out: the
+// Restore makes a target's memory of a state. What does not make sense is left out: the
 // file may be older than the program, or edited by hand.
-func Restore(s *State) *Tracker {
-	t := New()
-	t.policy, t.baselined, t.refused = s.Policy, s.Baselined, s.Refused
+func Restore(s *State) *Target {
+	m := NewTarget()
+	m.policy = s.Policy
+	for i, slot := range s.Slots[:min(len(s.Slots), keyspace.NumSlots)] {
+		m.bySlot[i] = slotMemory{slot.Baselined, slot.Refused}
+	}
 	for _, k := range s.Keys {
-		if k.Severity >= policy.NumSeverities || k.Type >= keyspace.NumTypes || len(t.entries) >= Capacity {
+		if k.Severity >= policy.NumSeverities || k.Type >= keyspace.NumTypes || k.Slot >= keyspace.NumSlots || len(m.entries) >= Capacity {
 			continue
 		}
-		e := &entry{severity: k.Severity, typ: k.Type}
+		e := &entry{severity: k.Severity, typ: k.Type, slot: k.Slot}
 		for i, stay := range k.Stays {
 			e.stays[i] = newStay(stay)
 		}
 		if k.Label != "" && len(k.Label) <= keyspace.MaxLabelBytes && len(k.Name) <= maxWatchedName {
 			e.detail = &detail{k.Name, k.TooLong, k.Label, k.Namespace, k.Bytes, k.Elements}
 		}
-		t.entries[k.ID] = e
+		m.entries[k.ID] = e
 	}
-	t.show(View{New: s.New, Resolved: s.Resolved})
-	return t
+	return m
 }
 
 func newStay(s Stay) stay { return stay{entered: s.Entered, left: s.Left, baseline: s.Baseline} }

@@ -5,6 +5,7 @@
 package bigkeys
 
 import (
+	"sync"
 	"time"
 
 	"redis_keyhealth_exporter/internal/keyspace"
@@ -70,14 +71,34 @@ type View struct {
 	Overflow bool     // the last cycle found more keys than can be remembered
 }
 
-// Tracker is the memory of one target. It belongs to one goroutine; only its
-// Views are shared.
+// Target is the memory of one target, shared by the Trackers of its nodes. It is
+// no node's: in a cluster a key is its slot's, whoever holds
+// that, so that a failover or a reshard makes nothing new.
+type Target struct {
+	mu      sync.RWMutex
+	entries map[ID]*entry
+	policy  string // that judges, by its fingerprint
+	bySlot  [keyspace.NumSlots]slotMemory
+}
+
+// slotMemory is what is remembered of a slot. Outside of a cluster every key
+// counts as of slot 0.
+type slotMemory struct {
+	baselined uint16 // hash classes that a cycle has measured under the policy, as bits
+	refused   uint8  // severities of which the last committed cycle refused keys, as bits
+}
+
+func (m *Target) baselined(id ID, slot uint16) bool {
+	return m.bySlot[slot].baselined>>classOf(id)&1 != 0
+}
+
+// Tracker is what a node sees of the memory. It belongs to one goroutine; only
+// its Views are shared.
 type Tracker struct {
-	entries   map[ID]*entry
-	policy    string                     // that judges, by its fingerprint
-	baselined [Classes]bool              // a cycle has measured the class under it
-	refused   [policy.NumSeverities]bool // by the last committed cycle
-	view      *View
+	*Target
+	slots *keyspace.Slots // of the node
+	judge string          // policy that the node's cycle judges by
+	view  *View
 }
 
 // entry is what is remembered of a key.
@@ -85,6 +106,7 @@ type entry struct {
 	severity policy.Severity // its tier now; Healthy = it left, see stays
 	watched  time.Time       // when the watch list last found it changed
 	typ      keyspace.Type
+	slot     uint16
 	stays    [policy.NumSeverities]stay
 	detail   *detail // nil = it is not on the watch list
 }
@@ -103,14 +125,36 @@ type detail struct {
 	elements         int64 // -1 = not known
 }
 
-// New makes an empty memory.
-func New() *Tracker {
-	return &Tracker{entries: map[ID]*entry{}, view: &View{}}
+// New makes the tracker of a target that has one node, with an empty memory.
+func New() *Tracker { return NewTarget().Tracker(Counts{}, Counts{}) }
+
+// NewTarget makes an empty memory.
+func NewTarget() *Target { return &Target{entries: map[ID]*entry{}} }
+
+// Tracker makes the tracker of a node whose counters go on from those given. The
+// node holds every key, until Own says otherwise.
+func (m *Target) Tracker(entered, resolved Counts) *Tracker {
+	t := &Tracker{Target: m, view: &View{New: entered, Resolved: resolved}}
+	t.Own(nil)
+	return t
 }
+
+// Own tells which slots the node holds from now on: it judges their keys alone.
+func (t *Tracker) Own(slots *keyspace.Slots) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.slots = slots
+	t.show(*t.view)
+}
+
+// Owns tells whether the node holds the key of a name.
+func (t *Tracker) Owns(name string) bool { return t.slots.Holds(name) }
 
 // Known tells whether a key is big for all we know: it is measured in every
 // cycle, whatever its class.
 func (t *Tracker) Known(id ID) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	e, ok := t.entries[id]
 	return ok && e.severity != policy.Healthy
 }
@@ -118,67 +162,106 @@ func (t *Tracker) Known(id ID) bool {
 // View is what the last committed cycle left.
 func (t *Tracker) View() *View { return t.view }
 
-// SetPolicy tells by which policy the next cycle judges; it is known by its
-// fingerprint, policy.Policy.BigKeys. Under another one the first measurement of
-// a class is its baseline again: what enters or leaves a tier then does so by the
-// policy, for all that is known.
+// SetPolicy tells by which policy the node's next cycle judges; it is known by
+// its fingerprint, policy.Policy.BigKeys. Under another one the first measurement
+// of a class is its baseline again: what enters or leaves a tier then does so by
+// the policy, for all that is known.
 func (t *Tracker) SetPolicy(fingerprint string) {
-	if t.policy != fingerprint {
-		t.policy, t.baselined = fingerprint, [Classes]bool{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.judge = fingerprint; t.policy == fingerprint {
+		return
+	}
+	t.policy = fingerprint
+	for i := range t.bySlot {
+		t.bySlot[i].baselined = 0
 	}
 }
 
 // Commit takes over what a complete and coherent cycle found. The first cycle
 // that measures a class is its baseline: what it finds was there before anyone
-// watched.
+// watched. A cycle that another node's new policy overtook is left out.
 func (t *Tracker) Commit(found *Finds, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found.policy != t.policy {
+		return
+	}
 	next := *t.view
 	for id, f := range found.keys {
 		if e := t.entries[id]; e != nil && e.watched.After(found.started.Add(f.at)) {
 			continue // what the watch list saw of it is newer
 		}
-		t.see(id, f, found.refused, now, &next)
+		t.see(id, f, found, now, &next)
 	}
 	for id, e := range t.entries {
-		if e.severity != policy.Healthy && !found.has(id) && e.watched.Before(found.started) {
-			e.leave(policy.Healthy, now, !t.baselined[classOf(id)], &next)
+		if e.severity != policy.Healthy && found.slots.Has(e.slot) && !found.has(id) && e.watched.Before(found.started) {
+			e.leave(policy.Healthy, now, !t.baselined(id, e.slot), &next)
 		}
 		if e.severity == policy.Healthy && e.forgotten(now) {
 			delete(t.entries, id)
 		}
 	}
-	for class := found.class; class < Classes; class += found.of {
-		t.baselined[class] = true
-	}
-	t.refused = found.refused
+	t.measured(found)
 	t.show(next)
 }
 
-// show makes the next view.
+// measured notes what a committed cycle measured. mu must be held.
+func (m *Target) measured(found *Finds) {
+	var classes uint16
+	for class := found.class; class < Classes; class += found.of {
+		classes |= 1 << class
+	}
+	var refused uint8
+	for severity, some := range found.refused {
+		if some {
+			refused |= 1 << severity
+		}
+	}
+	for slot := range m.bySlot {
+		if found.slots == nil && slot > 0 {
+			break
+		}
+		if found.slots.Has(uint16(slot)) {
+			m.bySlot[slot].baselined |= classes
+			m.bySlot[slot].refused = refused
+		}
+	}
+}
+
+// show makes the next view. mu must be held.
 func (t *Tracker) show(next View) {
 	next.Tracked = len(t.entries)
-	next.Overflow = t.refused != [policy.NumSeverities]bool{}
+	next.Overflow = false
+	for i := range t.bySlot {
+		next.Overflow = next.Overflow || t.bySlot[i].refused != 0
+	}
 	next.Listed, next.Watched = t.list()
 	t.view = &next
 }
 
-// see records that a key was found in a tier.
-func (t *Tracker) see(id ID, f find, refused [policy.NumSeverities]bool, now time.Time, view *View) {
+// see records that a key was found in a tier. mu must be held.
+func (t *Tracker) see(id ID, f find, found *Finds, now time.Time, view *View) {
 	e, known := t.entries[id]
 	if !known {
+		if len(t.entries) >= Capacity { // other nodes were faster
+			found.refused[f.severity] = true
+			return
+		}
 		e = &entry{}
 		t.entries[id] = e
 	}
+	e.slot = f.slot
 	if f.severity != policy.Healthy {
 		e.typ = f.typ // else it counts as what it was
 	}
 	switch {
 	case f.severity < e.severity:
-		e.leave(f.severity, now, !t.baselined[classOf(id)], view)
+		e.leave(f.severity, now, !t.baselined(id, f.slot), view)
 	case f.severity > e.severity:
 		// While keys of this tier had to be refused, a newcomer may be an old one.
-		quiet := !t.baselined[classOf(id)] || t.refused[f.severity] || refused[f.severity]
-		e.enter(f.severity, now, quiet, view)
+		refused := t.bySlot[f.slot].refused>>f.severity&1 != 0 || found.refused[f.severity]
+		e.enter(f.severity, now, refused || !t.baselined(id, f.slot), view)
 	}
 	if f.named != nil {
 		e.detail = f.named

@@ -17,12 +17,14 @@ type Watched struct {
 	Bytes int64 // when it was last measured
 }
 
-// WatchList are the keys that are worth a look between two cycles, by database,
-// so that each is selected once.
+// WatchList are the node's keys that are worth a look between two cycles, by
+// database, so that each is selected once.
 func (t *Tracker) WatchList() []Watched {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	var list []Watched
 	for id, e := range t.entries {
-		if d := e.detail; d != nil && !d.tooLong && e.severity != policy.Healthy {
+		if d := e.detail; d != nil && t.slots.Has(e.slot) && !d.tooLong && e.severity != policy.Healthy {
 			list = append(list, Watched{ID: id, Name: d.name, Type: e.typ, Bytes: d.bytes})
 		}
 	}
@@ -40,7 +42,17 @@ func (t *Tracker) Look(started time.Time) *Finds {
 
 // Left records that a key is gone, or big no more.
 func (f *Finds) Left(id ID, now time.Time) {
-	f.keys[id] = find{severity: policy.Healthy, at: now.Sub(f.started)}
+	f.keys[id] = find{severity: policy.Healthy, slot: f.tracker.slotOf(id), at: now.Sub(f.started)}
+}
+
+// slotOf is the slot of a key that is remembered.
+func (m *Target) slotOf(id ID) uint16 {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	if e := m.entries[id]; e != nil {
+		return e.slot
+	}
+	return 0
 }
 
 // Empty tells whether nothing was recorded.
@@ -50,6 +62,11 @@ func (f *Finds) Empty() bool { return len(f.keys) == 0 }
 // changed its tier. Unlike Commit it says nothing of keys that were not looked
 // at, and is nobody's baseline.
 func (t *Tracker) Update(found *Finds) (moved bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if found.policy != t.policy {
+		return false // another node's cycle judges by a new one
+	}
 	next := *t.view
 	for id, f := range found.keys {
 		e := t.entries[id]
@@ -58,15 +75,18 @@ func (t *Tracker) Update(found *Finds) (moved bool) {
 		}
 		moved = moved || e == nil || e.severity != f.severity
 		now := found.started.Add(f.at)
-		t.see(id, f, t.refused, now, &next)
-		t.entries[id].watched = now
+		t.see(id, f, found, now, &next)
+		if e := t.entries[id]; e != nil {
+			e.watched = now
+		}
 	}
 	t.show(next)
 	return moved
 }
 
-// list names the newest keys that are not baseline, critical first, and shortens
-// the watch list, which keeps the same order.
+// list names the newest keys of the node that are not baseline, critical first,
+// and shortens the target's watch list, which keeps the same order. mu must be
+// held.
 func (t *Tracker) list() (listed []Listed, watched int) {
 	type named struct {
 		id ID
@@ -95,7 +115,7 @@ func (t *Tracker) list() (listed []Listed, watched int) {
 		if !e.detail.tooLong {
 			watched++
 		}
-		if len(listed) < MaxListed && !e.stays[e.severity].baseline {
+		if len(listed) < MaxListed && t.slots.Has(e.slot) && !e.stays[e.severity].baseline {
 			listed = append(listed, Listed{
 				DB: e.id.DB, Label: e.detail.label, Namespace: e.detail.namespace,
 				Type: e.typ, Severity: e.severity, Since: e.stays[e.severity].entered,

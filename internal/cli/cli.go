@@ -78,9 +78,14 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 		check.GetFlag(flag.Name).SetValue(named{flag.Value, flag.Name})
 	}
 
-	app.Flag("redis.addr", "The server to scan: redis://host:port, rediss://host:port (TLS), unix:///path or host:port.").
+	app.Flag("redis.addr", "The server to scan: redis://host:port, rediss://host:port (TLS), unix:///path or host:port. A list with commas: some servers of one cluster, or the sentinels; the first one's scheme holds for all.").
 		Default("redis://127.0.0.1:6379").StringVar(&f.redis.Addr)
 	app.Flag("redis.name", "Name of the deployment, the label target. Default: its host:port.").StringVar(&f.redis.Name)
+	app.Flag("redis.mode", "auto, standalone, sentinel or cluster; auto = sentinel with --redis.sentinel-master, else cluster if the server is part of one.").Default("auto").StringVar(&f.redis.Mode)
+	app.Flag("redis.sentinel-master", "Name under which the sentinels at --redis.addr know the deployment.").StringVar(&f.redis.SentinelMaster)
+	app.Flag("redis.sentinel-user", "ACL user of the sentinels.").StringVar(&f.redis.SentinelUser)
+	app.Flag("redis.sentinel-password-file", "File that holds the sentinels' password; they are never sent that of Redis.").StringVar(&f.redis.SentinelPasswordFile)
+	app.Flag("redis.read-from", "What is scanned of a shard: replica = a healthy one, the primary where there is none; or primary. Of a cluster or behind sentinels.").Default("replica").StringVar(&f.redis.ReadFrom)
 	app.Flag("redis.user", "ACL user.").StringVar(&f.redis.User)
 	app.Flag("redis.password-file", "File that holds the password; read anew for each connection. REDIS_PASSWORD is used when there is none.").StringVar(&f.redis.PasswordFile)
 	app.Flag("redis.tls-ca-file", "PEM certificates that sign the server's; default: the system's.").StringVar(&f.redis.TLSCAFile)
@@ -95,6 +100,7 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("scan.max-keys-per-second", "Names per second that the scan may walk; 0 = no limit.").Default("0").Float64Var(&f.scan.MaxKeysPerSecond)
 	app.Flag("scan.sample", "MEMORY USAGE on 1 key in 1, 2, 4, 8 or 16, in turns: after so many cycles every key was measured. Above 1, big keys are found later and totals are estimates.").Default("1").IntVar(&f.scan.Sample)
 	app.Flag("scan.detail", "TYPE and PTTL on 1 key in so many, 1 to 16, and on every key that may be big; auto = 1 up to 65,536 keys, then as few as keep that many.").Default("auto").StringVar(&f.scan.Detail)
+	app.Flag("scan.concurrency", "Nodes of a cluster that are scanned at once.").Default("4").IntVar(&f.scan.Concurrency)
 	app.Flag("top.keys", "Length of the lists of largest keys, 0 to 100.").Default("20").IntVar(&f.scan.TopKeys)
 	app.Flag("metrics.max-series", "Series of a scrape beyond which detail is dropped: per-key series first, totals never.").Default("20000").IntVar(&f.scan.MaxSeries)
 

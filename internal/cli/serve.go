@@ -55,7 +55,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	supervisor := scanner.NewSupervisor([]scanner.Node{topology.Standalone(redis)}, scanner.Options{
+	supervisor := scanner.NewSupervisor(topology.New(redis, topology.Options{}), scanner.Options{
 		Policy:           rules,
 		Interval:         f.scan.Interval,
 		WatchInterval:    f.scan.WatchInterval,
@@ -65,6 +65,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 		Sample:           f.scan.Sample,
 		Detail:           f.scan.DetailRatio(),
 		TopKeys:          f.scan.TopKeys,
+		Concurrency:      f.scan.Concurrency,
 		ConfigProbe:      f.server.ConfigProbe,
 		SlowlogHints:     f.server.SlowlogHints,
 		StateFile:        f.scan.StateFile,
@@ -96,7 +97,7 @@ func serve(ctx context.Context, f *flags, stderr io.Writer) error {
 	return run(ctx, server, func() error {
 		return toolkit.ListenAndServe(server, f.web, gokitslog.New(undecorated, slogLevel(f.log)))
 	}, func(ctx context.Context) {
-		level.Info(logger).Log("msg", "scanning", "version", version.Info(), "target", redis.Target, "address", redis.Address)
+		level.Info(logger).Log("msg", "scanning", "version", version.Info(), "target", redis.Target, "address", redis.Address, "mode", redis.Mode)
 		if os.Geteuid() == 0 {
 			level.Info(logger).Log("msg", "running as root: nothing here needs it")
 		}
@@ -166,7 +167,7 @@ func run(ctx context.Context, server *http.Server, listen func() error, scan fun
 }
 
 // validate checks all flags but the policy, and turns to no server.
-func (f *flags) validate() (config.Redis, error) {
+func (f *flags) validate() (config.Deployment, error) {
 	redis, err := f.redis.Validate()
 	if err == nil {
 		err = f.scan.Validate()

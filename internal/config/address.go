@@ -23,7 +23,8 @@ var (
 	errUserInfo = errors.New("must not hold a user or password: use --redis.user and --redis.password-file")
 	errScheme   = errors.New("must be redis://host:port, rediss://host:port (TLS), unix:///path or host:port")
 	errSocket   = errors.New("the socket's path must be absolute and name a file, as in unix:///run/redis.sock")
-	errSeveral  = errors.New("takes one address; run one exporter for each server")
+	errEmpty    = errors.New("an address is empty, see the commas")
+	errSchemes  = errors.New("the first address's scheme holds for all: give no other one")
 	errPath     = errors.New("takes no path or query: every database is scanned")
 	errNoHost   = errors.New("the host is missing, as in redis://127.0.0.1:6379")
 	errHostPort = errors.New("is no host:port; an IPv6 address with a port is written [::1]:6379")
@@ -31,28 +32,53 @@ var (
 	errName     = errors.New("must be printable UTF-8 of at most 200 bytes")
 )
 
-// parseAddress reads redis://, rediss://, unix:// and plain host:port.
-func (r *Redis) parseAddress(addr string) (scheme string, err error) {
-	if strings.Contains(addr, "@") {
-		return "", errUserInfo
+// parseAddresses reads a list of addresses: redis://, rediss://, unix:// and plain
+// host:port. The scheme of the first one holds for all. A socket is one address:
+// commas may be part of its path.
+func parseAddresses(list string) (scheme, network string, addresses []string, err error) {
+	if strings.Contains(list, "@") {
+		return "", "", nil, errUserInfo
 	}
-	scheme, rest, ok := strings.Cut(addr, "://")
-	if !ok {
-		scheme, rest = "redis", addr
+	all := strings.Split(list, ",")
+	if strings.HasPrefix(list, "unix://") {
+		all = []string{list}
 	}
-	switch scheme {
-	case "unix":
-		r.Network, r.Address, err = "unix", rest, checkSocket(rest)
-	case "redis", "rediss":
-		r.Network = "tcp"
-		r.Address, err = parseTCP(rest)
-	default:
-		err = errScheme
+	for i, addr := range all {
+		if i > 0 {
+			addr = strings.Trim(addr, " ")
+		}
+		if addr == "" && len(all) > 1 {
+			return "", "", nil, errEmpty
+		}
+		own, rest, given := strings.Cut(addr, "://")
+		if !given {
+			own, rest = scheme, addr
+		}
+		if i == 0 {
+			if scheme = own; !given {
+				scheme = "redis"
+			}
+		} else if own != scheme {
+			return "", "", nil, errSchemes
+		}
+		switch scheme {
+		case "unix":
+			network, err = "unix", checkSocket(rest)
+		case "redis", "rediss":
+			network = "tcp"
+			rest, err = parseTCP(rest)
+		default:
+			err = errScheme
+		}
+		if err == nil && !validName(rest) {
+			err = errName
+		}
+		if err != nil {
+			return "", "", nil, err
+		}
+		addresses = append(addresses, rest)
 	}
-	if err == nil && !validName(r.Address) {
-		err = errName
-	}
-	return scheme, err
+	return scheme, network, addresses, nil
 }
 
 func checkSocket(path string) error {
@@ -68,8 +94,6 @@ func checkSocket(path string) error {
 func parseTCP(s string) (address string, err error) {
 	s = strings.TrimSuffix(s, "/")
 	switch {
-	case strings.Contains(s, ","):
-		return "", errSeveral
 	case strings.ContainsAny(s, "/?#"):
 		return "", errPath
 	case s == "":
@@ -101,6 +125,17 @@ func unbracket(s string) (string, bool) {
 	inner, opened := strings.CutPrefix(s, "[")
 	inner, closed := strings.CutSuffix(inner, "]")
 	return inner, opened && closed && isIP(inner)
+}
+
+// AnnouncedAddress makes host:port of what a server tells of another one; false =
+// that is none. It is not trusted, and ends up in label values.
+func AnnouncedAddress(host, port string) (string, bool) {
+	if !isIP(host) && !isHostname(host) {
+		return "", false
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	address := net.JoinHostPort(host, strconv.FormatUint(n, 10))
+	return address, err == nil && n > 0 && validName(address)
 }
 
 func isIP(s string) bool {

@@ -81,8 +81,14 @@ func TestBadAddress(t *testing.T) {
 		{"unix:///run/a\xff.sock", errName},
 		{"unix:///" + strings.Repeat("a", maxNameBytes), errName},
 		{strings.Repeat("a", maxNameBytes), errName},
-		{"cache-1,cache-2", errSeveral},
-		{"cache-1:6379,cache-2:6379", errSeveral},
+		{"cache-1,", errEmpty},
+		{",cache-1", errEmpty},
+		{"cache-1,,cache-2", errEmpty},
+		{"redis://cache-1,rediss://cache-2", errSchemes},
+		{"cache-1,rediss://cache-2", errSchemes},
+		{"cache-1,unix:///run/redis.sock", errSchemes},
+		{"cache-1,canary@cache-2", errUserInfo},
+		{"cache-1,cache-2:0", errPort},
 		{"cache:", errPort},
 		{"cache:0", errPort},
 		{"cache:65536", errPort},
@@ -112,6 +118,57 @@ func TestBadAddress(t *testing.T) {
 		}
 		if !strings.HasPrefix(err.Error(), "--redis.addr: ") || strings.Contains(err.Error(), "canary") {
 			t.Errorf("%q: the error must name the flag and no part of its value: %v", c.addr, err)
+		}
+	}
+}
+
+// TestAddresses: the seeds of a cluster, or the sentinels.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		addr string
+		want []string
+		tls  bool
+	}{
+		{"a", []string{"a:6379"}, false},
+		{"a,b:7000, [::1]", []string{"a:6379", "b:7000", "[::1]:6379"}, false},
+		{"redis://a,redis://b", []string{"a:6379", "b:6379"}, false},
+		{"rediss://a,b", []string{"a:6379", "b:6379"}, true},
+	} {
+		d, err := RedisFlags{Addr: c.addr}.Validate()
+		if err != nil || len(d.Seeds) != len(c.want) {
+			t.Errorf("%q: %v, %v", c.addr, d.Seeds, err)
+			continue
+		}
+		for i, seed := range d.Seeds {
+			host, _, _ := net.SplitHostPort(c.want[i])
+			if seed.Address != c.want[i] || (seed.TLS != nil) != c.tls || c.tls && seed.TLS.ServerName != host {
+				t.Errorf("%q: %+v", c.addr, seed)
+			}
+		}
+		if d.Address != c.want[0] || d.Target != c.want[0] {
+			t.Errorf("%q: the target is %q at %q", c.addr, d.Target, d.Address)
+		}
+	}
+}
+
+func TestAnnouncedAddress(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ host, port, want string }{
+		{"10.0.0.1", "6379", "10.0.0.1:6379"},
+		{"fe80::1", "1", "[fe80::1]:1"},
+		{"redis-1.example", "65535", "redis-1.example:65535"},
+		{"", "6379", ""},
+		{"10.0.0.1", "0", ""},
+		{"10.0.0.1", "65536", ""},
+		{"10.0.0.1", "-1", ""},
+		{"a\nb", "6379", ""},
+		{"a/b", "6379", ""},
+		{strings.Repeat("a", maxNameBytes-5), "6379", strings.Repeat("a", maxNameBytes-5) + ":6379"},
+		{strings.Repeat("a", maxNameBytes-4), "6379", ""},
+	} {
+		if got, ok := AnnouncedAddress(c.host, c.port); ok != (c.want != "") || ok && got != c.want {
+			t.Errorf("%q %q: %q, %v", c.host, c.port, got, ok)
 		}
 	}
 }
@@ -161,8 +218,7 @@ func FuzzAddress(f *testing.F) {
 	const canary = "hunter2canary"
 	f.Fuzz(func(t *testing.T, before, after string) {
 		for _, addr := range []string{before + after, before + canary + after, before + canary + "@" + after} {
-			var r Redis
-			_, err := r.parseAddress(addr)
+			_, network, addresses, err := parseAddresses(addr)
 			if strings.Contains(addr, "@") && err != errUserInfo {
 				t.Fatalf("%q holds an @: %v", addr, err)
 			}
@@ -172,20 +228,27 @@ func FuzzAddress(f *testing.F) {
 				}
 				continue
 			}
-			if !utf8.ValidString(r.Address) || len(r.Address) > maxNameBytes || strings.ContainsAny(r.Address, "\n\x00") {
-				t.Fatalf("%q becomes the label %q", addr, r.Address)
-			}
-			if r.Network == "unix" {
-				continue
-			}
-			host, port, err := net.SplitHostPort(r.Address)
-			if n, bad := strconv.Atoi(port); err != nil || host == "" || bad != nil || n < 1 || n > 65535 {
-				t.Fatalf("%q becomes %q, which cannot be dialled: %v", addr, r.Address, err)
-			}
-			var again Redis
-			if _, err := again.parseAddress("redis://" + r.Address); err != nil || again.Address != r.Address {
-				t.Fatalf("%q becomes %q, which is read as %q, %v", addr, r.Address, again.Address, err)
+			for _, address := range addresses {
+				check(t, addr, network, address)
 			}
 		}
 	})
+}
+
+// check holds what an address became against what it may be.
+func check(t *testing.T, addr, network, address string) {
+	t.Helper()
+	if !utf8.ValidString(address) || len(address) > maxNameBytes || strings.ContainsAny(address, "\n\x00") {
+		t.Fatalf("%q becomes the label %q", addr, address)
+	}
+	if network == "unix" {
+		return
+	}
+	host, port, err := net.SplitHostPort(address)
+	if n, bad := strconv.Atoi(port); err != nil || host == "" || bad != nil || n < 1 || n > 65535 {
+		t.Fatalf("%q becomes %q, which cannot be dialled: %v", addr, address, err)
+	}
+	if _, _, again, err := parseAddresses("redis://" + address); err != nil || len(again) != 1 || again[0] != address {
+		t.Fatalf("%q becomes %q, which is read as %q, %v", addr, address, again, err)
+	}
 }

@@ -3,6 +3,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,7 +16,28 @@ type RedisFlags struct {
 	Addr, Name, User, PasswordFile                    string
 	TLSCAFile, TLSCertFile, TLSKeyFile, TLSServerName string
 	Password                                          Secret // from REDIS_PASSWORD
+
+	Mode                                               string // "" = auto
+	SentinelMaster, SentinelUser, SentinelPasswordFile string
+	ReadFrom                                           string // "" = replica
 }
+
+// Mode is what kind of deployment is scanned.
+type Mode string
+
+// The modes.
+const (
+	Auto       Mode = "auto" // one server, or what that one turns out to be part of
+	Standalone Mode = "standalone"
+	Sentinel   Mode = "sentinel"
+	Cluster    Mode = "cluster"
+)
+
+// Where a shard is read from.
+const (
+	fromReplica = "replica"
+	fromPrimary = "primary"
+)
 
 // Redis is how one server is reached.
 type Redis struct {
@@ -25,39 +47,135 @@ type Redis struct {
 	User    string
 	TLS     *tls.Config // nil = plain text
 
-	passwordFile string
-	password     *Secret // see Secret
+	tlsServerName string // "" = the host of each address
+	passwordFile  string
+	password      *Secret // see Secret
+}
+
+// Deployment is what is scanned, and how it is found.
+type Deployment struct {
+	Redis    // its first address; credentials and TLS of its servers
+	Mode     Mode
+	Seeds    []Redis // what is asked for the topology: servers of a cluster, or sentinels
+	Master   string  // the sentinels' name of it
+	Replicas bool    // are read rather than primaries, where one is healthy
 }
 
 // Validate checks the flags and reads the files that they name.
-func (f RedisFlags) Validate() (Redis, error) {
-	r := Redis{User: f.User, passwordFile: f.PasswordFile, password: &f.Password}
-	scheme, err := r.parseAddress(f.Addr)
+func (f RedisFlags) Validate() (Deployment, error) {
+	r := Redis{User: f.User, passwordFile: f.PasswordFile, password: &f.Password, tlsServerName: f.TLSServerName}
+	scheme, network, addresses, err := parseAddresses(f.Addr)
 	if err != nil {
-		return Redis{}, fmt.Errorf("--redis.addr: %w", err)
+		return Deployment{}, fmt.Errorf("--redis.addr: %w", err)
 	}
+	r.Network, r.Address = network, addresses[0]
 	if r.Target = f.Name; r.Target == "" {
 		r.Target = r.Address
 	}
 	if !validName(r.Target) {
-		return Redis{}, fmt.Errorf("--redis.name: %w", errName)
+		return Deployment{}, fmt.Errorf("--redis.name: %w", errName)
 	}
 	if f.PasswordFile != "" {
 		if _, err := readPassword(f.PasswordFile); err != nil {
-			return Redis{}, fmt.Errorf("--redis.password-file: %w", err)
+			return Deployment{}, fmt.Errorf("--redis.password-file: %w", err)
 		}
 	}
 	if f.User != "" && f.PasswordFile == "" && f.Password == "" {
-		return Redis{}, errors.New("--redis.user: needs a password, from --redis.password-file or REDIS_PASSWORD")
+		return Deployment{}, errors.New("--redis.user: needs a password, from --redis.password-file or REDIS_PASSWORD")
 	}
 	if scheme == "rediss" {
 		if r.TLS, err = f.tlsConfig(r.Address); err != nil {
-			return Redis{}, err
+			return Deployment{}, err
 		}
 	} else if name := f.anyTLSFlag(); name != "" {
-		return Redis{}, fmt.Errorf("%s: has no effect without TLS: write --redis.addr=rediss://host:port", name)
+		return Deployment{}, fmt.Errorf("%s: has no effect without TLS: write --redis.addr=rediss://host:port", name)
+	}
+	d := Deployment{Redis: r, Master: f.SentinelMaster, Replicas: f.ReadFrom != fromPrimary}
+	if d.Mode, err = f.mode(len(addresses)); err != nil {
+		return Deployment{}, err
+	}
+	asked := r
+	if d.Mode == Sentinel {
+		if asked, err = f.sentinel(r); err != nil {
+			return Deployment{}, err
+		}
+	}
+	for _, address := range addresses {
+		seed := asked.At(address)
+		seed.Network = network
+		d.Seeds = append(d.Seeds, seed)
+	}
+	return d, nil
+}
+
+// mode settles what the flags leave open: several addresses are the seeds of a
+// cluster, with a name of a master they are sentinels.
+func (f RedisFlags) mode(addresses int) (Mode, error) {
+	mode := Mode(cmp.Or(f.Mode, string(Auto)))
+	switch mode {
+	case Auto:
+		switch {
+		case f.SentinelMaster != "":
+			mode = Sentinel
+		case addresses > 1:
+			mode = Cluster
+		}
+	case Standalone, Sentinel, Cluster:
+	default:
+		return "", fmt.Errorf("--redis.mode: %q is none of auto, standalone, sentinel and cluster", f.Mode)
+	}
+	switch from := cmp.Or(f.ReadFrom, fromReplica); {
+	case from != fromReplica && from != fromPrimary:
+		return "", fmt.Errorf("--redis.read-from: %q is neither replica nor primary", f.ReadFrom)
+	case mode == Standalone && addresses > 1:
+		return "", errors.New("--redis.addr: standalone takes one address; run one exporter for each server")
+	case mode == Sentinel && f.SentinelMaster == "":
+		return "", errors.New("--redis.mode: sentinel needs --redis.sentinel-master, the name under which the sentinels know the deployment")
+	case !validName(f.SentinelMaster):
+		return "", fmt.Errorf("--redis.sentinel-master: %w", errName)
+	}
+	if mode != Sentinel {
+		for _, flag := range []struct{ name, value string }{
+			{"--redis.sentinel-master", f.SentinelMaster},
+			{"--redis.sentinel-user", f.SentinelUser},
+			{"--redis.sentinel-password-file", f.SentinelPasswordFile},
+		} {
+			if flag.value != "" {
+				return "", fmt.Errorf("%s: goes with --redis.mode=sentinel", flag.name)
+			}
+		}
+	}
+	return mode, nil
+}
+
+// sentinel is how the sentinels are reached: with credentials of their own, never
+// with those of the servers.
+func (f RedisFlags) sentinel(r Redis) (Redis, error) {
+	r.User, r.passwordFile, r.password = f.SentinelUser, f.SentinelPasswordFile, nil
+	if f.SentinelPasswordFile == "" {
+		if f.SentinelUser != "" {
+			return Redis{}, errors.New("--redis.sentinel-user: needs --redis.sentinel-password-file")
+		}
+		return r, nil
+	}
+	if _, err := readPassword(f.SentinelPasswordFile); err != nil {
+		return Redis{}, fmt.Errorf("--redis.sentinel-password-file: %w", err)
 	}
 	return r, nil
+}
+
+// At is how another server of the deployment is reached, at host:port: with the
+// same credentials, and a certificate for its own host, unless one name holds for
+// all.
+func (r Redis) At(address string) Redis {
+	r.Network, r.Address = "tcp", address
+	if r.TLS != nil && r.tlsServerName == "" {
+		if host, _, err := net.SplitHostPort(address); err == nil {
+			r.TLS = r.TLS.Clone()
+			r.TLS.ServerName = host
+		}
+	}
+	return r
 }
 
 // Password is read anew for each connection, so that a rotated one is taken up

@@ -16,6 +16,7 @@ type Scan struct {
 	Sample           int
 	Detail           string // auto, or a number
 	TopKeys          int
+	Concurrency      int
 	StateFile        string
 	MaxSeries        int
 }
@@ -43,6 +44,8 @@ func (s Scan) Validate() error {
 		return fmt.Errorf("--scan.sample: %d is none of 1, 2, 4, 8 and 16", s.Sample)
 	case s.Detail != detailAuto && (s.DetailRatio() < 1 || s.DetailRatio() > 16):
 		return fmt.Errorf("--scan.detail: %q is neither auto nor a number from 1 to 16", s.Detail)
+	case s.Concurrency < 1 || s.Concurrency > 1000:
+		return fmt.Errorf("--scan.concurrency: %d is not within 1 and 1000", s.Concurrency)
 	case s.TopKeys < 0 || s.TopKeys > 100:
 		return fmt.Errorf("--top.keys: %d is not within 0 and 100", s.TopKeys)
 	case s.MaxSeries < 1000:

@@ -41,6 +41,11 @@ func TestScanBounds(t *testing.T) {
 			[]float64{-1, math.Nextafter(1e9, 2e9), math.Inf(1), math.Inf(-1), math.NaN()},
 		},
 		{
+			"--scan.concurrency", func(s *Scan, v float64) { s.Concurrency = int(v) },
+			[]float64{1, 4, 1000},
+			[]float64{0, -1, 1001},
+		},
+		{
 			"--top.keys", func(s *Scan, v float64) { s.TopKeys = int(v) },
 			[]float64{0, 20, 100},
 			[]float64{-1, 101},
@@ -69,7 +74,7 @@ func TestScanBounds(t *testing.T) {
 }
 
 func defaults() Scan {
-	return Scan{Interval: time.Minute, WatchInterval: 15 * time.Second, Count: 100, MaxDuty: 0.05, Sample: 1, Detail: "auto", TopKeys: 20, MaxSeries: 20000}
+	return Scan{Interval: time.Minute, WatchInterval: 15 * time.Second, Count: 100, MaxDuty: 0.05, Sample: 1, Detail: "auto", TopKeys: 20, Concurrency: 4, MaxSeries: 20000}
 }
 
 func TestScanSampling(t *testing.T) {

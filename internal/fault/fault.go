@@ -54,7 +54,7 @@ var rows = [NumReasons]row{
 	Restarted:   {"restarted", true, 0, "another server process answers now; the scan started over"},
 	TLS:         {"tls", false, 0, "check the certificates, --redis.tls-ca-file and --redis.tls-server-name, and that the port speaks TLS"},
 	Protocol:    {"protocol", false, 15 * time.Second, "what answers there does not speak Redis' protocol; check --redis.addr"},
-	Config:      {"config", true, time.Minute, "the account or server does not let us SELECT a database that holds keys; grant it (+select)"},
+	Config:      {"config", true, time.Minute, "what is configured does not fit what is there, see err: --redis.addr, --redis.mode and --redis.sentinel-master, or the account lacks +select for a database that holds keys"},
 	Topology:    {"topology", true, 0, "the deployment changed; the scan started over on its new nodes"},
 	Shutdown:    {"shutdown", true, 0, "the program was told to end"},
 }

@@ -27,6 +27,7 @@ const (
 	CmdNoTouch
 	CmdSetName
 	CmdReadOnly
+	CmdClusterSlots
 	CmdCommandInfo
 	CmdConfigGet  // only with --server.config-probe
 	CmdSlowlogGet // only with --server.slowlog-hints
@@ -38,7 +39,7 @@ var commandNames = [NumCommands]string{
 	"strlen", "llen", "hlen", "scard", "zcard", "xlen",
 	"object|encoding", "object|idletime", "object|freq", "getrange",
 	"info", "dbsize", "ping", "select",
-	"client|no-touch", "client|setname", "readonly",
+	"client|no-touch", "client|setname", "readonly", "cluster|slots",
 	"command|info", "config|get", "slowlog|get",
 }
 

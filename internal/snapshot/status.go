@@ -37,6 +37,9 @@ type Status struct {
 	Up   bool
 	Info ServerInfo
 
+	Placed   bool // the topology tells what the shard consists of:
+	Replicas int  // besides the primary
+
 	Keys      uint64 // names that SCAN returned
 	Commands  [keyspace.NumCommands]uint64
 	Cycles    [NumCycleResults]uint64

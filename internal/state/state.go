@@ -37,7 +37,7 @@ var ErrCorrupt = errors.New("the state file is corrupt or not of this program's"
 type State struct {
 	Target  string
 	BigKeys *bigkeys.State
-	Program string // that wrote Nodes; another one does not read them
+	Program string // that wrote the snapshots; another one does not read them
 	Nodes   []Node
 }
 
@@ -47,6 +47,8 @@ type Node struct {
 	ID       keyspace.NodeID
 	Class    int           // of the next cycle, see --scan.sample
 	Duration time.Duration // of the last cycle
+	New      bigkeys.Counts
+	Resolved bigkeys.Counts
 	Snapshot *snapshot.Snapshot
 	Touches  []Touch
 }
@@ -58,11 +60,17 @@ type Touch struct {
 	At, Accessed int64 // by us; before that by anybody else
 }
 
-// Node finds what is remembered of the node at an address; nil = nothing.
-func (s *State) Node(address string) *Node {
-	for i := range s.Nodes {
-		if s.Nodes[i].Address == address {
-			return &s.Nodes[i]
+// Node finds what is remembered of the node at an address, or else of the shard
+// that it is of: which of its servers is scanned may have changed. nil = nothing.
+func (s *State) Node(address string, id keyspace.NodeID) *Node {
+	for _, same := range []func(*Node) bool{
+		func(n *Node) bool { return n.Address == address },
+		func(n *Node) bool { return n.ID == id },
+	} {
+		for i := range s.Nodes {
+			if same(&s.Nodes[i]) {
+				return &s.Nodes[i]
+			}
 		}
 	}
 	return nil
@@ -151,7 +159,9 @@ func decode(content []byte) (*State, error) {
 		return nil, ErrCorrupt
 	}
 	if s.Program != program() {
-		s.Nodes = nil
+		for i := range s.Nodes {
+			s.Nodes[i].Snapshot = nil
+		}
 	}
 	return s, nil
 }

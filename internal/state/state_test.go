@@ -27,7 +27,7 @@ func example() *State {
 	finds.Add(&keyspace.Key{Name: "a:1", NameBytes: 3, Hash: keyspace.HashName("a:1"), Type: keyspace.Hash, Bytes: 1 << 30}, "default", policy.Critical, at)
 	tracker.Commit(finds, at.Add(time.Hour))
 	return &State{Target: "orders", BigKeys: tracker.State(), Program: program(), Nodes: []Node{{
-		Address: "10.0.0.1:6379", ID: keyspace.NodeID{Target: "orders", Node: "10.0.0.1:6379"}, Class: 3, Duration: time.Minute,
+		New: tracker.View().New, Address: "10.0.0.1:6379", ID: keyspace.NodeID{Target: "orders", Node: "10.0.0.1:6379"}, Class: 3, Duration: time.Minute,
 		Snapshot: exampleSnapshot(at),
 	}}}
 }
@@ -86,8 +86,28 @@ func TestOtherProgram(t *testing.T) {
 	}
 	sum := sha256.Sum256(content.Bytes())
 	got, err := decode(slices.Concat([]byte(magic), content.Bytes(), sum[:]))
-	if err != nil || got.Nodes != nil || !reflect.DeepEqual(got.BigKeys, old.BigKeys) {
+	if err != nil || len(got.Nodes) != 1 || got.Nodes[0].Snapshot != nil || got.Nodes[0].New != old.Nodes[0].New || !reflect.DeepEqual(got.BigKeys, old.BigKeys) {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// TestNode: the server that was scanned, or else the shard.
+func TestNode(t *testing.T) {
+	id := func(node string) keyspace.NodeID { return keyspace.NodeID{Target: "t", Node: node} }
+	s := &State{Nodes: []Node{{Address: "a", ID: id("primary-1")}, {Address: "b", ID: id("primary-2")}}}
+	for _, tc := range []struct{ address, node, want string }{
+		{"a", "primary-1", "a"},
+		{"b", "primary-1", "b"},
+		{"c", "primary-2", "b"},
+		{"c", "primary-3", ""},
+	} {
+		got := ""
+		if n := s.Node(tc.address, id(tc.node)); n != nil {
+			got = n.Address
+		}
+		if got != tc.want {
+			t.Errorf("%s of %s is %q, want %q", tc.address, tc.node, got, tc.want)
+		}
 	}
 }
 

@@ -316,8 +316,10 @@ func client(t testing.TB, addr string) *redis.Client {
 
 // NewClient makes a client that fails at once rather than hide a fault by
 // retrying. The caller must Close it.
-func NewClient(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{
+func NewClient(addr string) *redis.Client { return redis.NewClient(options(addr)) }
+
+func options(addr string) *redis.Options {
+	return &redis.Options{
 		Addr:                     addr,
 		Protocol:                 2,
 		DisableIdentity:          true,
@@ -331,5 +333,5 @@ func NewClient(addr string) *redis.Client {
 		PoolSize:                 2,
 		MaxActiveConns:           2,
 		PipelinePoolSize:         -1,
-	})
+	}
 }

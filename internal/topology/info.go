@@ -23,7 +23,7 @@ const (
 
 // infoFields are the fields that are read; whatever else comes is not kept.
 var infoFields = []string{
-	"redis_version", "server_name", "valkey_version", "run_id", "cluster_enabled", "loading",
+	"redis_version", "server_name", "valkey_version", "redis_mode", "run_id", "cluster_enabled", "loading",
 	"role", "master_host", "master_port", "master_link_status", "master_sync_in_progress",
 	"used_memory", "used_memory_dataset", "maxmemory", "maxmemory_policy", "expired_keys", "evicted_keys",
 }
@@ -78,6 +78,7 @@ func parseInfo(text string) scanner.Info {
 		info.Syncing = fields["master_sync_in_progress"] == "1"
 	}
 	info.Cluster = fields["cluster_enabled"] == "1"
+	info.Sentinel = fields["redis_mode"] == "sentinel"
 	info.RunID = fields["run_id"]
 	info.Loading = fields["loading"] == "1"
 	if fields["used_memory"] != "" {

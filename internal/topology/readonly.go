@@ -23,6 +23,21 @@ type readOnly struct{}
 // handshake are what go-redis sends by itself to log in.
 var handshake = map[string]bool{"hello": true, "auth": true}
 
+// What sentinels are asked, and nobody else.
+const (
+	sentinelMaster   = "get-master-addr-by-name"
+	sentinelReplicas = "replicas"
+	sentinelSlaves   = "slaves" // before Redis 5
+)
+
+// asksSentinel tells whether a command is one of them.
+func asksSentinel(args []any) bool {
+	if len(args) != 3 || args[0] != "sentinel" {
+		return false
+	}
+	return args[1] == sentinelMaster || args[1] == sentinelReplicas || args[1] == sentinelSlaves
+}
+
 func (readOnly) DialHook(next redis.DialHook) redis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
 }
@@ -55,7 +70,7 @@ func refuse(cmd redis.Cmder) error {
 	args := cmd.Args()
 	if len(args) > 0 {
 		name := fmt.Sprint(args[0])
-		if handshake[name] {
+		if handshake[name] || asksSentinel(args) {
 			return nil
 		}
 		for _, allowed := range keyspace.Commands() {

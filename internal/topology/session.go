@@ -21,6 +21,7 @@ const clientName = "redis_keyhealth_exporter"
 // session is one connection. go-redis' Conn never dials a second time: once
 // broken, it stays broken.
 type session struct {
+	node   *node
 	client *redis.Client
 	conn   *redis.Conn
 	wire   *wire     // of the same connection
@@ -191,6 +192,10 @@ func (s *session) Info(ctx context.Context) (scanner.Info, error) {
 	b := s.batch()
 	sections := b.add(ctx, keyspace.CmdInfo)
 	stats := b.add(ctx, keyspace.CmdInfo, "commandstats")
+	place, slots := s.node.place.Load(), (*redis.Cmd)(nil)
+	if place.Slots != nil {
+		slots = b.add(ctx, keyspace.CmdClusterSlots)
+	}
 	if err := b.exec(ctx); err != nil {
 		return scanner.Info{}, err
 	}
@@ -207,6 +212,17 @@ func (s *session) Info(ctx context.Context) (scanner.Info, error) {
 	more, _ := stats.Text() // some forks have no such section
 	info := parseInfo(text + "\n" + more)
 	info.Address = s.client.Options().Addr
+	if err := s.node.fits(&info, place); err != nil {
+		return scanner.Info{}, err
+	}
+	if slots != nil {
+		if _, err := s.learn(keyspace.CmdClusterSlots, slots.Err()); err != nil {
+			return scanner.Info{}, err
+		}
+		if info.Slots, err = slotsOf(slots, place.self); err != nil {
+			return scanner.Info{}, err
+		}
+	}
 	if info.Cluster && info.Role == "replica" && !s.readOnly {
 		s.readOnly = true
 		if _, err := s.simple(ctx, keyspace.CmdReadOnly); err != nil {

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -26,15 +27,15 @@ const (
 
 // Standalone is the one node of a deployment that is neither a cluster nor
 // watched by sentinels.
-func Standalone(cfg config.Redis) scanner.Node {
+func Standalone(cfg config.Deployment) scanner.Node {
+	return newNode(cfg.Redis, keyspace.NodeID{Target: cfg.Target, Node: cfg.Address})
+}
+
+func newNode(cfg config.Redis, id keyspace.NodeID) *node {
 	ctx, cancel := context.WithCancel(context.Background())
-	return &node{
-		id:     keyspace.NodeID{Target: cfg.Target, Node: cfg.Address},
-		cfg:    cfg,
-		ctx:    ctx,
-		cancel: cancel,
-		conns:  map[net.Conn]struct{}{},
-	}
+	n := &node{id: id, cfg: cfg, ctx: ctx, cancel: cancel, conns: map[net.Conn]struct{}{}}
+	n.place.Store(&place{})
+	return n
 }
 
 // node is one Redis process.
@@ -44,13 +45,33 @@ type node struct {
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
+	guard *guard // of addresses that others announced; nil = the address is configured
+	place atomic.Pointer[place]
+	auto  *auto // nil = what kind of deployment the node is of, is known
+
 	slow slowSeen
 
 	mu    sync.Mutex
 	conns map[net.Conn]struct{} // open ones
 }
 
+// place is what the topology knows of a node.
+type place struct {
+	scanner.Shard
+	self    string       // its name in the cluster
+	primary func() *node // of a replica
+}
+
 var _ scanner.Node = (*node)(nil)
+
+func (n *node) Primary() scanner.Node {
+	if primary := n.place.Load().primary; primary != nil {
+		return primary()
+	}
+	return nil
+}
+
+func (n *node) Shard() scanner.Shard { return n.place.Load().Shard }
 
 func (n *node) ID() keyspace.NodeID { return n.id }
 
@@ -68,18 +89,8 @@ func (n *node) Close() {
 
 // Open dials, authenticates and greets the server.
 func (n *node) Open(ctx context.Context) (scanner.Session, error) {
-	s := &session{slow: &n.slow}
-	opts := n.options()
-	opts.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := n.dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		s.wire = newWire(conn)
-		return resp.Guard(conn), nil
-	}
-	s.client = redis.NewClient(opts)
-	s.client.AddHook(readOnly{})
+	s := &session{node: n, slow: &n.slow}
+	s.client = n.client(func(conn net.Conn) { s.wire = newWire(conn) })
 	s.conn = s.client.Conn()
 	if err := s.greet(ctx); err != nil {
 		s.Close()
@@ -91,6 +102,39 @@ func (n *node) Open(ctx context.Context) (scanner.Session, error) {
 		return nil, err
 	}
 	return s, nil
+}
+
+// ask makes a connection for a few questions about the topology; dialled is told
+// of it. The node is of no use afterwards.
+func (n *node) ask(ctx context.Context, dialled func(net.Conn), questions func(*redis.Conn) error) (err error) {
+	defer n.Close()
+	defer context.AfterFunc(ctx, n.Close)()
+	client := n.client(dialled)
+	defer client.Close()
+	conn := client.Conn()
+	defer conn.Close()
+	defer func() {
+		if p := recover(); p != nil { // see batch.exec
+			err = fault.Newf(fault.Protocol, "reply broke the client: %v", p)
+		}
+	}()
+	return classify(questions(conn))
+}
+
+// client makes go-redis' client; dialled is told of each connection.
+func (n *node) client(dialled func(net.Conn)) *redis.Client {
+	opts := n.options()
+	opts.Dialer = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := n.dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		dialled(conn)
+		return resp.Guard(conn), nil
+	}
+	client := redis.NewClient(opts)
+	client.AddHook(readOnly{})
+	return client
 }
 
 // options are go-redis' for a monitor: no retry that would hide a lost
@@ -127,7 +171,11 @@ func (n *node) dial(ctx context.Context, network, address string) (net.Conn, err
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	defer context.AfterFunc(n.ctx, cancel)()
-	raw, err := (&net.Dialer{}).DialContext(ctx, network, address)
+	dialer := &net.Dialer{}
+	if n.guard != nil {
+		dialer.ControlContext = n.guard.control
+	}
+	raw, err := dialer.DialContext(ctx, network, address)
 	if err != nil {
 		return nil, err
 	}
