@@ -76,7 +76,7 @@ func families() []family {
 		{groupScan, "scan_duty_ratio", "Server time spent on this program ÷ wall time, over the last seconds.", gauge, perNode, nil, totals, status(func(s *snapshot.Status) float64 { return s.Duty })},
 		{groupScan, "capability", "1 = the command may be used, 0 = it is denied or unknown to the server; absent = not tried yet.", gauge, perNode, []string{"command"}, totals, sendCapabilities},
 		{groupScan, "rule_evaluated", "1 = the last complete cycle judged the rule; 0 = it could not, no key that the rule is about was in the sample, or the rule is not configured.", gauge, perNode, []string{"rule"}, totals, sendEvaluated},
-		{groupScan, "topology_nodes", "Nodes by role.", gauge, perTarget, []string{"role"}, totals, sendTopology},
+		{groupScan, "topology_nodes", "Servers of the deployment by role, with those that are not scanned as far as they are known.", gauge, perTarget, []string{"role"}, totals, sendTopology},
 
 		{groupServer, "server_rule_violation", "1 = the server breaks the rule. Absent where the rule was not evaluated, see rule_evaluated.", gauge, perNode, []string{"rule", "level"}, totals, sendServerRules},
 		{groupServer, "forbidden_command_calls_total", "Calls of commands that should never be called, since the server's start: INFO commandstats.", counter, perNode, []string{"command"}, totals, eachCommand(policy.ForbiddenCommands(), calls)},

@@ -161,7 +161,7 @@ func (s *Scanner) Run(ctx context.Context) {
 		next, trouble := time.Time{}, "scan aborted"
 		err := s.turn(ctx)
 		if err != nil {
-			s.state.lost(err)
+			s.state.lost(s.answered(err), err)
 			trouble = "contact lost while other nodes are scanned"
 		} else {
 			next = time.Now().Add(max(s.opts.Interval, minCycleGap))
@@ -173,7 +173,7 @@ func (s *Scanner) Run(ctx context.Context) {
 			// A contact that fails ends the waiting: the next cycle finds out what
 			// became of the server.
 			if err = s.wait(ctx, time.Until(next)); err != nil {
-				s.state.lost(err)
+				s.state.lost(s.answered(err), err)
 				trouble = "contact lost between two cycles"
 			}
 		}
@@ -210,9 +210,16 @@ func (s *Scanner) RunCycle(ctx context.Context) error {
 			// Whatever broke, broke because the node was closed.
 			err = ended(ctx)
 		}
-		s.state.aborted(fault.ReasonOf(err), err)
+		s.state.aborted(s.answered(err), err)
 	}
 	return err
+}
+
+// answered tells whether a fault still means that the server was reached. Of an
+// address that is refused nobody was asked.
+func (s *Scanner) answered(err error) bool {
+	reason := fault.ReasonOf(err)
+	return reason.Answered() && (reason != fault.Config || s.session != nil)
 }
 
 // open replaces the session by a fresh one: a cursor must not outlive its

@@ -210,20 +210,21 @@ func (st *nodeState) busy(err error) {
 }
 
 // lost notes that a contact between two cycles failed.
-func (st *nodeState) lost(err error) {
+func (st *nodeState) lost(up bool, err error) {
 	st.update(func(s *snapshot.Status) {
-		s.Up, s.Duty = fault.ReasonOf(err).Answered(), 0
+		s.Up, s.Duty = up, 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
 	})
 }
 
 // aborted ends a cycle that failed.
-func (st *nodeState) aborted(reason fault.Reason, err error) {
+func (st *nodeState) aborted(up bool, err error) {
+	reason := fault.ReasonOf(err)
 	st.update(func(s *snapshot.Status) {
 		s.Scanning, s.Progress = false, 0
 		s.Cycles[snapshot.Aborted]++
 		s.Aborts[reason]++
-		s.Up, s.Duty = reason.Answered(), 0
+		s.Up, s.Duty = up, 0
 		s.LastFault, s.LastFaultAt = err, time.Now()
 	})
 }

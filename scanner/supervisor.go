@@ -111,8 +111,7 @@ func (s *Supervisor) failed(err error, pause time.Duration) {
 	msg := "the topology could not be asked; its nodes are scanned as they were"
 	if len(s.running) == 0 {
 		msg = "no node to scan is known"
-		s.unknown.aborted(fault.ReasonOf(err), err)
-		s.unknown.update(func(s *snapshot.Status) { s.Up = false })
+		s.unknown.aborted(false, err)
 	}
 	s.report.trouble(s.topology.ID(), msg, err, pause)
 }

@@ -275,7 +275,7 @@ func TestRefusedIsQuiet(t *testing.T) {
 		want  [4]uint64
 	}{
 		{"by the last cycle", func(tr *Tracker) {
-			tr.refused = refused
+			tr.bySlot[0].refused = 1 << warning
 			commit(tr, start, map[string]policy.Severity{"w": warning, "c": critical})
 		}, [4]uint64{0, 1}},
 		{"by this cycle", func(tr *Tracker) {
@@ -289,7 +289,7 @@ func TestRefusedIsQuiet(t *testing.T) {
 			}
 		}, [4]uint64{0, 1}},
 		{"by the last cycle, found by a look", func(tr *Tracker) {
-			tr.refused = refused
+			tr.bySlot[0].refused = 1 << warning
 			finds := tr.Look(start)
 			finds.Add(bigKey("w"), "ns", warning, start)
 			finds.Add(bigKey("c"), "ns", critical, start)
@@ -299,15 +299,15 @@ func TestRefusedIsQuiet(t *testing.T) {
 			}
 		}, [4]uint64{0, 1}},
 		{"before a restart", func(tr *Tracker) {
-			tr.refused = refused
-			*tr = *Restore(tr.State())
+			tr.bySlot[0].refused = 1 << warning
+			*tr = *restart(tr)
 			if !tr.View().Overflow {
 				t.Error("the overflow was forgotten")
 			}
 			commit(tr, start, map[string]policy.Severity{"w": warning, "c": critical})
 		}, [4]uint64{0, 1}},
 		{"by the cycle before the last", func(tr *Tracker) {
-			tr.refused = refused
+			tr.bySlot[0].refused = 1 << warning
 			if commit(tr, start, nil).Overflow {
 				t.Error("the overflow does not end")
 			}

@@ -48,6 +48,12 @@ func (b *lockedBuffer) String() string {
 // newFleet scans a deployment, each node once a second, until the test ends.
 func newFleet(t *testing.T, flags config.RedisFlags, change func(*scanner.Options)) *fleet {
 	t.Helper()
+	return newFleetAt(t, flags, topology.Options{}, change)
+}
+
+// newFleetAt is newFleet with rules about announced addresses.
+func newFleetAt(t *testing.T, flags config.RedisFlags, addresses topology.Options, change func(*scanner.Options)) *fleet {
+	t.Helper()
 	flags.Name = "test"
 	deployment, err := flags.Validate()
 	if err != nil {
@@ -62,7 +68,7 @@ func newFleet(t *testing.T, flags config.RedisFlags, change func(*scanner.Option
 	if change != nil {
 		change(&opts)
 	}
-	f.Supervisor = scanner.NewSupervisor(topology.New(deployment, topology.Options{}), opts)
+	f.Supervisor = scanner.NewSupervisor(topology.New(deployment, addresses), opts)
 	f.registry.MustRegister(collector.New(collector.Options{Source: f, MaxSeries: 20_000, Configuration: func() collector.Configuration {
 		return collector.Configuration{Loaded: time.Now(), Namespaces: opts.Policy.Namespaces()}
 	}}))

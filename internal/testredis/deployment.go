@@ -88,7 +88,7 @@ func StartCluster(t testing.TB, primaries int, replicas bool, args ...string) *C
 	t.Helper()
 	args = append([]string{
 		"--cluster-enabled", "yes", "--cluster-node-timeout", "1000", "--cluster-config-file", "nodes.conf",
-		"--repl-ping-replica-period", "1",
+		"--repl-ping-replica-period", "1", "--cluster-allow-replica-migration", "no",
 	}, args...)
 	c := &Cluster{args: args}
 	for range primaries {

@@ -37,6 +37,7 @@ func (s *sentinels) Nodes(ctx context.Context) ([]scanner.Node, error) {
 	var (
 		first   *layout
 		refusal error
+		asked   = map[string]bool{} // primaries: one that is gone costs a timeout
 	)
 	for i, seed := range s.seeds {
 		l, err := s.askSentinel(ctx, seed)
@@ -44,6 +45,10 @@ func (s *sentinels) Nodes(ctx context.Context) ([]scanner.Node, error) {
 			refusal = worst(refusal, "sentinel "+seed.Address, err)
 			continue
 		}
+		if asked[l.primary.address] {
+			continue
+		}
+		asked[l.primary.address] = true
 		p, err := s.ask(ctx, l.primary.address)
 		if err == nil && p.role == "primary" {
 			s.seeds = append([]config.Redis{seed}, slices.Delete(slices.Clone(s.seeds), i, i+1)...)
