@@ -95,7 +95,17 @@ func (n *fakeNode) ID() keyspace.NodeID {
 	return keyspace.NodeID{Target: "fake", Node: cmp.Or(n.name, "fake:6379")}
 }
 func (n *fakeNode) Address() string { return cmp.Or(n.name, "fake:6379") }
-func (n *fakeNode) Shard() Shard    { return n.shard }
+func (n *fakeNode) Shard() Shard {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.shard
+}
+
+// become gives the node other slots.
+func (n *fakeNode) become(slots *keyspace.Slots) {
+	n.change(func() { n.shard.Slots, n.info.Slots = slots, slots })
+}
+
 func (n *fakeNode) Primary() Node {
 	if n.primary == nil {
 		return nil

@@ -245,6 +245,13 @@ func (st *nodeState) looked(view *bigkeys.View, pinned map[bigkeys.ID]snapshot.W
 	st.now.BigKeys, st.now.Watched = view, watched
 }
 
+// lists takes over which big keys are the node's.
+func (st *nodeState) lists(view *bigkeys.View) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.now.BigKeys = view
+}
+
 // publish ends a cycle with its results.
 func (st *nodeState) publish(c *cycle, snap *snapshot.Snapshot, view *bigkeys.View) {
 	result := snapshot.Complete

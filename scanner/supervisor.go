@@ -10,6 +10,7 @@ import (
 
 	"redis_keyhealth_exporter/internal/bigkeys"
 	"redis_keyhealth_exporter/internal/fault"
+	"redis_keyhealth_exporter/internal/keyspace"
 	"redis_keyhealth_exporter/internal/policy"
 	"redis_keyhealth_exporter/internal/snapshot"
 )
@@ -41,6 +42,7 @@ type Supervisor struct {
 // running is a scanner at work.
 type running struct {
 	*Scanner
+	slots  *keyspace.Slots // of the node, when it was last asked
 	cancel context.CancelCauseFunc
 	done   chan struct{}
 }
@@ -137,6 +139,7 @@ func (s *Supervisor) reconcile(ctx context.Context, nodes []Node) {
 		i := slices.IndexFunc(s.running, func(r *running) bool { return r.node == node })
 		if i >= 0 {
 			now = append(now, s.running[i])
+			s.running[i].follow()
 		} else {
 			now = append(now, s.start(ctx, node, left))
 		}
@@ -160,7 +163,7 @@ func (s *Supervisor) start(ctx context.Context, node Node, left []*running) *run
 		level.Info(s.opts.Logger).Log("msg", "node joined", "target", node.ID().Target, "node", node.ID().Node,
 			"address", node.Address(), "role", shard.Role, "slots", shard.Slots)
 	}
-	r := &running{Scanner: newScanner(node, s.opts, s.shared, predecessor), done: make(chan struct{})}
+	r := &running{Scanner: newScanner(node, s.opts, s.shared, predecessor), slots: shard.Slots, done: make(chan struct{})}
 	ctx, r.cancel = context.WithCancelCause(ctx)
 	go func() {
 		defer close(r.done)
@@ -169,6 +172,17 @@ func (s *Supervisor) start(ctx context.Context, node Node, left []*running) *run
 		r.Run(ctx)
 	}()
 	return r
+}
+
+// follow has the node list the keys of the slots that it holds now: at once, with
+// the other nodes, so that no key is without a series in between.
+func (r *running) follow() {
+	slots := r.node.Shard().Slots
+	if !slots.Equal(r.slots) {
+		r.slots = slots
+		r.tracker.Own(slots)
+		r.state.lists(r.tracker.View())
+	}
 }
 
 // SetPolicy changes what keys are judged by, from each node's next cycle on.

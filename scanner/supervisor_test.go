@@ -116,11 +116,15 @@ func TestFailover(t *testing.T) {
 		}
 		after(time.Minute)
 		n = sup.States()[0]
-		if n.Snapshot.DBs[0].Named != 302 || n.Status.Cycles[snapshot.Complete] < 2 || next.cursors[0] != 0 {
+		if n.Snapshot.DBs[0].Named != 302 || n.Status.Cycles[snapshot.Complete] < 2 {
 			t.Errorf("then: %d keys, cycles %v", n.Snapshot.DBs[0].Named, n.Status.Cycles)
 		}
 		if got := n.BigKeys.New[keyspace.String][policy.Warning]; got != 1 {
 			t.Errorf("%d are new", got)
+		}
+		stop()
+		if next.cursors[0] != 0 {
+			t.Errorf("the scan went on at cursor %d", next.cursors[0])
 		}
 	})
 }
@@ -220,6 +224,44 @@ func TestSlotsMove(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestReshardKeepsList: a new big key is listed all the time, by whichever node
+// holds it, so that no alert about it ends and fires again.
+func TestReshardKeepsList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		opts, _ := testOptions(t)
+		opts.Interval, opts.WatchInterval = time.Hour, time.Hour
+		lower, upper, all, none := &keyspace.Slots{}, &keyspace.Slots{}, &keyspace.Slots{}, &keyspace.Slots{}
+		lower.Add(0, 8191)
+		upper.Add(8192, keyspace.NumSlots-1)
+		all.Add(0, keyspace.NumSlots-1)
+		a, b := named("a:1", lower), named("b:1", upper, small(10)...)
+		topology := &fakeTopology{}
+		topology.become(nil, a, b)
+		sup, stop := supervise(topology, opts)
+		defer stop()
+		after(time.Minute)
+		a.change(func() { a.dbs[0] = [][]keyspace.Key{{stringKey(0, "hello", 20_000)}} })
+		after(time.Hour)
+		listed := func() (nodes string) {
+			for _, n := range sup.States() {
+				for _, l := range n.BigKeys.Listed {
+					nodes += n.Status.Node.Node + " " + l.Label
+				}
+			}
+			return nodes
+		}
+		if got := listed(); got != "a:1 hello" {
+			t.Fatalf("listed are %q", got)
+		}
+		a.become(none)
+		b.become(all)
+		after(2 * refreshEvery)
+		if got := listed(); got != "b:1 hello" {
+			t.Errorf("listed are %q", got)
+		}
+	})
 }
 
 // TestConcurrency: so many nodes are scanned at once and no more; those that wait

@@ -36,6 +36,8 @@ type find struct {
 
 // Begin starts the collection of a cycle that measures one hash class of so many.
 func (t *Tracker) Begin(started time.Time, class, of int) *Finds {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
 	return &Finds{tracker: t, slots: t.slots, policy: t.judge, started: started, class: class, of: of, keys: map[ID]find{}}
 }
 

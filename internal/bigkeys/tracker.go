@@ -92,8 +92,8 @@ func (m *Target) baselined(id ID, slot uint16) bool {
 	return m.bySlot[slot].baselined>>classOf(id)&1 != 0
 }
 
-// Tracker is what a node sees of the memory. It belongs to one goroutine; only
-// its Views are shared.
+// Tracker is what a node sees of the memory. It belongs to one goroutine; Own and
+// View may be called from any, and Views are shared.
 type Tracker struct {
 	*Target
 	slots *keyspace.Slots // of the node
@@ -148,7 +148,11 @@ func (t *Tracker) Own(slots *keyspace.Slots) {
 }
 
 // Owns tells whether the node holds the key of a name.
-func (t *Tracker) Owns(name string) bool { return t.slots.Holds(name) }
+func (t *Tracker) Owns(name string) bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.slots.Holds(name)
+}
 
 // Known tells whether a key is big for all we know: it is measured in every
 // cycle, whatever its class.
@@ -159,8 +163,12 @@ func (t *Tracker) Known(id ID) bool {
 	return ok && e.severity != policy.Healthy
 }
 
-// View is what the last committed cycle left.
-func (t *Tracker) View() *View { return t.view }
+// View is what the last committed cycle left, of the keys that the node holds now.
+func (t *Tracker) View() *View {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return t.view
+}
 
 // SetPolicy tells by which policy the node's next cycle judges; it is known by
 // its fingerprint, policy.Policy.BigKeys. Under another one the first measurement

@@ -50,8 +50,8 @@ func (c *cluster) Nodes(ctx context.Context) ([]scanner.Node, error) {
 		}
 		refusal = worst(refusal, "seed "+seed.Address, err)
 	}
-	if told(refusal) {
-		return nil, refusal
+	if fault.ReasonOf(refusal) == fault.Auth {
+		return nil, refusal // accounts get locked
 	}
 	for announced := range c.shards {
 		address, by := c.guard.reach(announced)
