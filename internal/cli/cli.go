@@ -91,7 +91,7 @@ func commandLine(stdout io.Writer) (*flags, *kingpin.Application) {
 	app.Flag("redis.tls-ca-file", "PEM certificates that sign the server's; default: the system's.").StringVar(&f.redis.TLSCAFile)
 	app.Flag("redis.tls-cert-file", "PEM client certificate.").StringVar(&f.redis.TLSCertFile)
 	app.Flag("redis.tls-key-file", "PEM key of the client certificate.").StringVar(&f.redis.TLSKeyFile)
-	app.Flag("redis.tls-server-name", "Name that the server's certificate must carry; default: the host of --redis.addr.").StringVar(&f.redis.TLSServerName)
+	app.Flag("redis.tls-server-name", "Name that the certificate must carry, of every server; default: the host of each.").StringVar(&f.redis.TLSServerName)
 
 	app.Flag("scan.interval", "Least time between the starts of two cycles; 0s = at once.").Default("1m").DurationVar(&f.scan.Interval)
 	app.Flag("scan.watch-interval", "Time between two looks at the big keys that are known by name, at most 1000: what becomes of them shows at once, however long a cycle takes. Within the budget of --scan.max-duty.").Default("15s").DurationVar(&f.scan.WatchInterval)
