@@ -20,9 +20,10 @@ func TestFixedSampleIsFixed(t *testing.T) {
 	const n = 200_000
 	for _, tc := range []struct{ k, d int }{{1, 1}, {1, 16}, {16, 1}, {16, 3}, {16, 16}} {
 		fixed, measured, detailed := 0, 0, 0
+		s := newSample(Options{Sample: tc.k, Detail: tc.d}, bigkeys.New(), nil, 0, n)
 		for i := range n {
 			key := stringKey(0, fmt.Sprint("user:", i), 100)
-			s := newSample(Options{Sample: tc.k, Detail: tc.d}, bigkeys.New(), nil, 0, n)
+			s.class = 0
 			draw := s.draw(&key)
 			s.class = tc.k - 1
 			if again := s.draw(&key); again&snapshot.Fixed != draw&snapshot.Fixed {
