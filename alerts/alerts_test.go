@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"redis_keyhealth_exporter/collector"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 const (
@@ -253,18 +254,10 @@ func TestRunbook(t *testing.T) {
 
 func promtool(t *testing.T, args ...string) { run(t, "promtool", args...) }
 
-// run runs a tool. One that is missing skips the test, but not in CI: a test that
-// is skipped there is one that nobody ever runs.
+// run runs a tool.
 func run(t *testing.T, tool string, args ...string) string {
 	t.Helper()
-	path, err := exec.LookPath(tool)
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatalf("CI needs %s", tool)
-	default:
-		t.Skipf("needs %s: scripts/install-tools.sh %s", tool, tool)
-	}
+	path := testtools.Program(t, tool)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	var stderr strings.Builder
 	cmd.Stderr = &stderr

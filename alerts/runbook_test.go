@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"redis_keyhealth_exporter/internal/testredis"
+	"redis_keyhealth_exporter/internal/testtools"
 )
 
 // TestRunbookCommands runs what the runbook has for keys of any name: it is about
@@ -19,9 +20,7 @@ func TestRunbookCommands(t *testing.T) {
 		t.Skip("runs loops of a shell")
 	}
 	for _, tool := range []string{"bash", "redis-cli"} {
-		if _, err := exec.LookPath(tool); err != nil {
-			t.Skip(err)
-		}
+		testtools.Program(t, tool)
 	}
 	_, port, err := net.SplitHostPort(testredis.Start(t).Addr())
 	if err != nil {
